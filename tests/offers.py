@@ -13,9 +13,12 @@ from typing import Any, NamedTuple
 from holdfast.cite import Citation, count
 from holdfast.expand import Expansion, expand, parse_call
 
-_CALL = re.compile(r'\[Open any part: (\w+)\("([^"]+)", (.*)\)\]', re.DOTALL)
-_ARGUMENT = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\[(?:"(?:[^"\\]|\\.)*"|[, ])*\]|\d+)')
-_REMAIN = re.compile(r"\[[\d,]+ \w+ remain: (\w+) with (the same options and )?page=(\d+)\]\Z")
+_TEXT = r'"(?:[^"\\]|\\.)*"'
+_CALL = re.compile(rf"(\w+)\(({_TEXT})(?:, ({_TEXT}))?\)")
+_FOOT = re.compile(rf"\[Open any part: ({_CALL.pattern})\]")
+_REMAIN = re.compile(
+    rf"\[[\d,]+ \w+ remain: (?:({_CALL.pattern})|add (\", page \d+\") to find)\]\Z"
+)
 _PLACE = re.compile(
     r"- (lines \d+-\d+|characters \d+-\d+|rows \d+-\d+(?: of \$\S*)?|paragraphs? \d+(?:-\d+)?"
     r"|\$(?:\.[\w$-]+|\[\d+\]|\[\"(?:[^\"\\]|\\.)*\"\])*): "
@@ -32,16 +35,21 @@ class Offer(NamedTuple):
 
 
 def offers(citation: str) -> list[Offer]:
-    """The calls that the last line of a citation offers; the shortest citations have no room."""
+    """The call that the last line of a citation offers; the shortest citations have no room."""
     if "[Open any part: " not in citation:
         return []
-    call = _CALL.fullmatch(citation[citation.rindex("[Open any part: ") :])
-    assert call, citation[-300:]
-    tool, ref, ways = call.groups()
-    return [
-        Offer(tool, ref, {name: json.loads(value) for name, value in _ARGUMENT.findall(way)})
-        for way in re.split(r" \| (?=\w+=)", ways)
-    ]
+    foot = _FOOT.fullmatch(citation[citation.rindex("[Open any part: ") :])
+    assert foot, citation[-300:]
+    assert "…" not in foot[0], "a placeholder would be copied"
+    assert " | " not in foot[0], "alternatives would be copied together"
+    return [_offer(foot[1])]
+
+
+def _offer(call: str) -> Offer:
+    made = _CALL.fullmatch(call)
+    assert made, call
+    tool, ref, find = made.groups()
+    return Offer(tool, json.loads(ref), {"find": json.loads(find)} if find else {})
 
 
 def places(citation: str) -> list[str]:
@@ -50,18 +58,20 @@ def places(citation: str) -> list[str]:
 
 
 def next_page(page: str, arguments: dict[str, Any]) -> Offer | None:
-    """The call that the last line of a page offers."""
-    found = _REMAIN.search(page)
-    if found is None:
+    """The call that the last line of a page offers; a small page says what to add to this one."""
+    remain = _REMAIN.search(page)
+    if remain is None:
         return None
-    same = arguments if found[2] else {}
-    return Offer(found[1], "", same | {"page": int(found[3])})
+    if remain[1]:
+        return _offer(remain[1])
+    suffix = json.loads(remain[5])
+    return Offer("", "", arguments | {"find": f"{arguments.get('find', '')}{suffix}"})
 
 
 def opened(citation: Citation, arguments: dict[str, Any], tool: str) -> Expansion:
     """What a model gets that makes this call."""
     assert citation.content is not None
-    ref, options = parse_call(json.dumps({"ref_id": citation.ref_id, **arguments}))
+    ref, options = parse_call(json.dumps({"ref": citation.ref_id, **arguments}))
     data, kind = citation.content.data, citation.kind
     return expand(ref, data, kind, options, count=count, opener=tool)
 
@@ -77,7 +87,7 @@ def check_offers(citation: Citation, tool: str) -> int:
         following = next_page(page.text, arguments)
         assert (following is None) == page.complete, arguments
         if following is not None:
-            assert following.tool == tool
+            assert following.tool in (tool, "")
             _check_page(opened(citation, following.arguments, tool), following.arguments)
         tried += 1
     return tried
@@ -89,16 +99,14 @@ def _check_page(page: Expansion, arguments: dict[str, Any]) -> None:
 
 
 def _calls(citation: Citation, text: str, tool: str) -> Iterator[dict[str, Any]]:
+    words = _words(citation, text)
     for offer in offers(citation.text):
         assert (offer.tool, offer.ref) == (tool, citation.ref_id)
-        words = _words(citation, text)
-        if "pattern" in offer.arguments:
-            yield from ({"pattern": re.escape(word)} for word in words[:1])
-        elif "query" in offer.arguments:
-            yield from ({"query": " ".join(words)} for _ in words[:1])
-        else:
-            yield offer.arguments
+        yield offer.arguments
+        yield from ({"find": f"/{re.escape(word)}/"} for word in words[:1])
+        yield from ({"find": " ".join(words)} for _ in words[:1])
     for place in places(citation.text):
+        yield {"find": place}
         yield {"around": place}
         if place.startswith("$"):
             yield {"path": place}

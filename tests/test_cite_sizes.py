@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from holdfast.cite import BRIEF, Citation, CitingRules, cite, count
 from holdfast.cite.allowance import allowance
-from holdfast.expand import ExpandOptions, expand
+from holdfast.expand import expand, parse_call
 from holdfast.fitting import FitOptions, fit
 from holdfast.store.refs import canonical
 from tests.engine.test_rebuild import follow
@@ -171,7 +171,7 @@ _HEAD = re.compile(r"\[(ref:[a-z_]+:[0-9a-f]{16}) · [^\n]*, shortened here\]")
 _GAP = re.compile(
     r"\[… (?P<place>(?:lines|characters) (?P<first>\d+)-(?P<last>\d+))"
     r"(?:: the same as line (?P<same>\d+)| left out: "
-    r'expand_ref\("(?P<ref>ref:[a-z_]+:[0-9a-f]{16})", (?P<way>\w+)="(?P<value>[^"\n]+)"\)) …\]'
+    r'expand_ref\("(?P<ref>ref:[a-z_]+:[0-9a-f]{16})", "(?P<find>[^"\n]+)"\)) …\]'
 )
 
 
@@ -224,7 +224,7 @@ def check_shortened(citation: Citation) -> None:
 
 def opened(citation: Citation, gap: re.Match[str]) -> str:
     assert citation.content is not None
-    options = ExpandOptions.parse({gap["way"]: gap["value"], "max_tokens": 8_000})
+    _, options = parse_call({"ref": citation.ref_id, "find": gap["find"], "max_tokens": 8_000})
     return expand(
         citation.ref_id, citation.content.data, citation.kind, options, count=count
     ).content

@@ -104,7 +104,7 @@ def page_read(text: str) -> Told:
 
 _HEAD = re.compile(r"\[ref:[a-z_]+:[0-9a-f]{16} [^\n]*\]")
 _FOOT = re.compile(r'\[Open any part: expand_ref\("(ref:[a-z_]+:[0-9a-f]{16})", .*\)\]')
-_REMAIN = re.compile(r"\[[\d,]+ \w+ remain: expand_ref with (?:the same options and )?page=\d+\]")
+_REMAIN = re.compile(r'\[[\d,]+ \w+ remain: (?:expand_ref\(.+\)|add ", page \d+" to find)\]')
 _CUT = re.compile(r"\[… \d+ characters cut: expand_ref\(\"ref:[a-z_]+:[0-9a-f]{16}\"\) …\]|\[…\]")
 
 

@@ -125,7 +125,7 @@ def test_a_page_says_what_it_is_what_remains_and_how_to_go_on() -> None:
     assert page.text.startswith(f"[{REF} lines ")
     assert page.text.splitlines()[0].endswith(" of 1,000]")
     assert f"{page.remaining:,} lines remain" in page.text.splitlines()[-1]
-    assert "page=3" in page.text.splitlines()[-1]
+    assert "page 3" in page.text.splitlines()[-1]
     assert page.next == {"page": 3, "max_tokens": 300}
 
 

@@ -1,4 +1,4 @@
-"""The ways that a citation offers name what is there, and only what may be seen."""
+"""The example that a citation offers names what is there, and only what may be seen."""
 
 from __future__ import annotations
 
@@ -7,34 +7,76 @@ import json
 import pytest
 
 from holdfast.document import Reading
-from holdfast.expand.ways import ways
+from holdfast.expand import ExpandOptions, Slice, parse_call
+from holdfast.expand.ways import call_of, example, find_of, is_example
+from tests.expand.made import REF
 
 
-def offered(value: object, visible: str = "", tokens: int = 1_000) -> list[str]:
-    return ways(Reading(json.dumps(value).encode()), tokens, visible)
+def offered(value: object, visible: str = "", tokens: int = 1_000) -> str:
+    return example(Reading(json.dumps(value).encode()), tokens, visible)
 
 
-@pytest.mark.parametrize(("rows", "offset"), [(2, 1), (7, 3), (19, 9), (20, 10), (400, 10)])
-def test_the_offset_lies_in_the_middle_of_few_rows_and_at_ten_of_many(
-    rows: int, offset: int
-) -> None:
-    assert f"offset={offset}, limit=5" in offered([{"id": n} for n in range(rows)])
-
-
-def test_fields_are_offered_only_if_they_stand_in_what_is_seen() -> None:
-    rows = [{"id": n, "state": "open", "secret": "x"} for n in range(30)]
-    assert 'fields=["id", "state"]' in offered(rows, visible="id and state")
-    assert not any(way.startswith("fields") for way in offered(rows, visible="nothing"))
-
-
-def test_a_field_that_the_whole_has_too_is_not_offered_for_its_rows() -> None:
-    value = {"id": "list", "rows": [{"id": n, "state": "open"} for n in range(30)]}
-    assert 'fields=["state"]' in offered(value, visible="id state")
+@pytest.mark.parametrize(
+    ("rows", "find"),
+    [(2, "rows 2-2"), (7, "rows 4-7"), (19, "rows 10-14"), (20, "rows 11-15"), (400, "rows 11-15")],
+)
+def test_rows_from_the_middle_of_few_and_from_the_eleventh_of_many(rows: int, find: str) -> None:
+    assert offered([{"id": n} for n in range(rows)]) == find
 
 
 def test_the_largest_value_is_offered_by_its_path_if_its_name_is_seen() -> None:
     value = {"small": 1, "large": "x" * 400}
-    assert 'path="$.large"' in offered(value, visible="small large")
-    assert 'path="$"' in offered(value, visible="small")
-    long = {"n" * 80: "x" * 400}
-    assert 'path="$"' in offered(long, visible="n" * 80)
+    assert offered(value, visible="small large") == "$.large"
+    assert offered(value, visible="small") == ""
+    assert offered(value, visible="small", tokens=9_000) == "page 2"
+    assert offered({"n" * 80: "x" * 400}, visible="n" * 80) == ""
+
+
+def test_lines_that_the_content_has() -> None:
+    assert example(Reading(b"line\n" * 500), 1_000, "") == "lines 40-80"
+    assert example(Reading(b"line\n" * 9), 1_000, "") == "lines 5-9"
+    assert example(Reading(b"word " * 9), 1_000, "") == ""
+
+
+def test_an_example_is_known_again_whatever_fields_are_beside_it() -> None:
+    rows = Reading(json.dumps([{"id": n} for n in range(40)]).encode())
+    assert is_example(ExpandOptions(slice=Slice(10, 5)), rows)
+    assert is_example(ExpandOptions(slice=Slice(10, 5), fields=("id",)), rows)
+    assert not is_example(ExpandOptions(slice=Slice(10, 6)), rows)
+    assert not is_example(ExpandOptions(query="rows 11-15"), rows)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ExpandOptions(lines=(40, 80)),
+        ExpandOptions(lines=(40, None)),
+        ExpandOptions(lines=(-40, None)),
+        ExpandOptions(slice=Slice(10, 5)),
+        ExpandOptions(slice=Slice(10, None)),
+        ExpandOptions(slice=Slice(10, 5), path="$.items"),
+        ExpandOptions(path='$["two words"].name'),
+        ExpandOptions(pattern="time.*out"),
+        ExpandOptions(query="why did it fail?"),
+    ],
+)
+@pytest.mark.parametrize("page", [1, 3])
+def test_options_and_their_find_mean_the_same(options: ExpandOptions, page: int) -> None:
+    find = find_of(options)
+    assert find
+    given = f"{find}, page {page}" if page > 1 else find
+    _, read = parse_call({"ref": REF, "find": given})
+    names = ("lines", "path", "slice", "pattern", "query")
+    assert [getattr(read, name) for name in names] == [getattr(options, name) for name in names]
+    assert read.page == page
+
+
+def test_what_no_find_says_has_none() -> None:
+    assert find_of(ExpandOptions(fields=("id",))) is None
+    assert find_of(ExpandOptions(query="why " * 100)) is None
+    assert find_of(ExpandOptions(pattern='["]')) is None
+
+
+def test_a_call_is_written_as_json_values() -> None:
+    assert call_of("expand_ref", REF) == f'expand_ref("{REF}")'
+    assert call_of("x", REF, '$["a b"]') == f'x("{REF}", "$[\\"a b\\"]")'

@@ -222,7 +222,7 @@ def test_a_failing_store_does_not_break_the_agent(caplog: pytest.LogCaptureFixtu
 def test_a_ref_that_is_not_there_is_told_to_the_model(memory: HoldfastMiddleware) -> None:
     [tool] = memory.tools
     assert "ref:log:0000" in tool.invoke({"ref_id": "ref:log:0000000000000000"})
-    assert "ref_id" in asyncio.run(tool.ainvoke({}))
+    assert "names no ref" in asyncio.run(tool.ainvoke({}))
 
 
 def test_langchains_own_summaries_use_our_count_and_keep_the_original(

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from holdfast.store.refs import REF
-from holdfast.wire.answers import NOTHING_SAID
 from tests.fitting.test_citing import chat, log
 from tests.proxy.gatekeeper import KEY, Got
 from tests.proxy.harness import (
@@ -33,6 +32,9 @@ HEADERS = {
     "x-goog-api-key": KEY,
     "anthropic-version": "2023-06-01",
 }
+OPENER = "expand_ref"
+UNKNOWN = "ref:log:0123456789abcdef"
+"""Nothing is stored under it, and no ref of the conversation resembles it."""
 TOLD = "Nothing more can be opened"
 LINES = 600
 
@@ -122,15 +124,76 @@ def test_a_model_that_does_not_listen_loses_the_tool_and_goes_on(
         assert tools == [tools[0]] * 6, "the prefix changed"
 
 
+def offers(got: Got) -> bool:
+    """Whether the request offers the proxy's tool."""
+    return OPENER in json.dumps(got.value.get("tools", []))
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_model_that_never_stops_opening_is_stopped(dialect: str, stream: bool) -> None:
-    turns = [opening_another(n) for n in range(9)]
-    with Upstream(*turns) as upstream:
+def test_a_model_that_ignores_tool_choice_is_asked_without_the_tool(
+    dialect: str, stream: bool
+) -> None:
+    """It was given a sentence of ours as its answer."""
+    numbers = iter(range(99))
+
+    def turn(got: Got) -> Script:
+        if offers(got):
+            return opening_another(next(numbers))(got)
+        return says(text("It went well."))
+
+    with Upstream() as upstream:
+        upstream.always = turn
         with running_proxy({"max_expansion_rounds": 2}, upstream.url) as proxy:
             answered = asked(proxy, dialect, stream=stream)
-            assert text_of(dialect, answered, stream=stream) == NOTHING_SAID
+            assert text_of(dialect, answered, stream=stream) == "It went well."
+            [written] = turns_of(proxy, answered)
         assert upstream.refused == []
-        assert len(upstream.requests) == 7  # the last one is the first again, without the tool
+        first, *between, last = upstream.requests
+        assert len(between) == 5  # two go on, it is told three times, and then forbidden to call
+        assert all(map(offers, between))
+        assert last.texts == first.texts, "what was opened is still there"
+        assert not offers(last)
+    assert [edit.action for edit in written.edits][-3:] == ["refuse", "withhold", "resend"]
+    assert written.usage.expansions == 2
+    assert written.usage.input == sum(got.tokens for got in upstream.requests)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_empty_answer_of_a_model_that_stays_silent_is_given_as_it_is(
+    dialect: str, stream: bool
+) -> None:
+    with Upstream(opening_another(1), *[says(text(""))] * 3) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert answered.status == 200
+            assert text_of(dialect, answered, stream=stream) == ""
+            [written] = turns_of(proxy, answered)
+        assert upstream.refused == []
+        assert [offers(got) for got in upstream.requests] == [True, True, True, False]
+    assert [edit.action for edit in written.edits][-1] == "resend"
+
+
+@pytest.mark.parametrize("name", ["Expand_Ref", "functions.expand_ref", "default_api:expandRef"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_call_that_names_our_tool_otherwise_is_answered(
+    dialect: str, stream: bool, name: str
+) -> None:
+    """The client got these calls, and knows no such tool."""
+
+    def turn(got: Got) -> Script:
+        ref = REF.search(got.texts)
+        assert ref
+        return says(call(name, {"ref": ref[0], "find": "lines 1-5"}, "c1"))
+
+    with Upstream(turn, says(text("Read."))) as upstream:
+        upstream.any_name = True
+        with running_proxy({}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert text_of(dialect, answered, stream=stream) == "Read."
+            assert name.encode() not in answered.body
+        assert upstream.refused == []
+        assert "step 0-1" in upstream.requests[1].texts
+        assert name not in upstream.requests[1].body.decode()
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -192,13 +255,14 @@ def test_a_model_that_said_something_before_it_opened_is_not_asked_again(
 def test_a_model_that_calls_wrongly_again_and_again_loses_the_tool(
     dialect: str, stream: bool
 ) -> None:
-    """Eight calls without a ref cost twelve requests, and were shown as eight openings."""
+    """Eight such calls cost twelve requests, and were shown as eight openings."""
     numbers = iter(range(99))
 
     def turn(got: Got) -> Script:
         if withdrawn(got):
             return says(text("I go on without."))
-        return says(call("expand_ref", {"reference": "that log"}, f"call_{next(numbers)}"))
+        n = next(numbers)
+        return says(call("expand_ref", {"ref": UNKNOWN, "find": f"lines {n}"}, f"call_{n}"))
 
     with Upstream() as upstream:
         upstream.always = turn
@@ -208,12 +272,14 @@ def test_a_model_that_calls_wrongly_again_and_again_loses_the_tool(
             [written] = turns_of(proxy, answered)
         assert upstream.refused == []
         assert [withdrawn(got) for got in upstream.requests] == [False] * 3 + [True]
-        assert '{\\"ref_id\\": \\"ref:' in upstream.requests[1].body.decode()
+        shown = REF.search(upstream.requests[0].texts)
+        assert shown
+        assert f'Call expand_ref("{shown[0]}").' in upstream.requests[1].texts
         assert written.usage.expansions == 0
 
 
 def test_one_right_call_gives_a_model_all_its_tries_back(stream: bool) -> None:
-    wrong = [says(call("expand_ref", {"reference": "that"}, f"call_{n}")) for n in range(4)]
+    wrong = [says(call("expand_ref", {"ref": UNKNOWN}, f"call_{n}")) for n in range(4)]
     right, last = opening(1, lines="1-5"), says(text("Read."))
     with Upstream(*wrong[:2], right, *wrong[2:], last) as upstream:
         with running_proxy({}, upstream.url) as proxy:

@@ -127,6 +127,8 @@ class Upstream:
 
     def __init__(self, *turns: Turn, window: int = 200_000) -> None:
         self.turns = deque(turns)
+        self.any_name = False
+        """The model may call tools that the request lacks, as local ones do."""
         self.always: Turn | None = None
         """What is said when the script has come to its end."""
         self.window = window
@@ -203,6 +205,7 @@ class Upstream:
         script = turn if isinstance(turn, Script | Fault) else turn(self.ledger.seen(spoken.got))
         if isinstance(script, Fault):
             return await script.spoil(spoken)
-        if unknown := {part.name for part in script.calls} - spoken.got.tools:
+        unknown = {part.name for part in script.calls} - spoken.got.tools
+        if unknown and not self.any_name:
             self.refused.append(f"the script calls tools that the request lacks: {unknown}")
         return await spoken.say(spoken.truthful(script))

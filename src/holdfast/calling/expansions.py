@@ -8,6 +8,7 @@ told so and goes on with its task; in the last step it cannot call the tool any 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence, Set
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -17,15 +18,20 @@ from holdfast.cite import count
 from holdfast.engine import Expanded, Holdfast
 from holdfast.errors import EditError, ExpandError, StoreError
 from holdfast.expand import ExpandOptions, parse_call, recalling
+from holdfast.expand.calls import nearest_ref
 from holdfast.expand.finding import CALLERS, FINDERS
+from holdfast.expand.misses import NO_REF, UNKNOWN_REF, refusal
+from holdfast.expand.ways import call_of
 from holdfast.faults import Faults
 from holdfast.store.deadline import store_deadline
+from holdfast.store.refs import REF
 from holdfast.trim.worth import latest_question, words_of
 from holdfast.voice import MEMORY, NO_MORE, NO_STORE, NOT_OPENED, NOTHING_SAID, SHOWN_ABOVE
-from holdfast.wire import Conversation
+from holdfast.wire import Conversation, Message
 from holdfast.wire.answers import Call, Hidden, continuation, is_silent
 from holdfast.wire.message import beginning
 from holdfast.wire.thinking import unbound, unbound_turn
+from holdfast.wire.tools import remove_tools
 from holdfast.wire.withdrawing import withdraw
 
 _LEAST_ROOM = 120
@@ -39,12 +45,14 @@ _FOUND = 1_000
 MOST_CALLS = 256
 """Hidden calls of one turn that are answered, ten times the cap on openings. Answering 100,000 held
 the event loop for 40 seconds, and no window has room for the answers."""
-_MOST_TELLINGS = 3
-"""Rounds in a row that may bring nothing; with the last one the tool is withdrawn.
+_MOST_REFUSALS = 3
+"""Rounds in a row that may open nothing; with the last one the tool is withdrawn.
 
 Models that were told once sometimes try another ref before they believe it. A call that only
 repeats an earlier one counts for two: who does that again is in a loop.
 """
+_MOST_REFS = 64
+"""Refs of a conversation that a call may mean which names none of them, the latest first."""
 
 Results = tuple[tuple[Call, str], ...]
 """Calls with what each was answered."""
@@ -83,24 +91,22 @@ class _Part(NamedTuple):
     text: str
     is_opened: bool = True
     """Whether it is content, and no reason why there is none."""
-    is_fruitless: bool = False
-    """Whether the call could not be understood, or found nothing."""
     is_repeated: bool = False
     """Whether the same call was answered before in this answer."""
+    unknown_ref: bool = False
+    """Whether nothing is stored under the ref of the call."""
 
 
 class _Answers(NamedTuple):
     """What calls were answered, and how much of it was opened."""
 
     results: Results = ()
-    tried: int = 0
-    """Calls that the caps allowed."""
-    fruitful: int = 0
-    """Those of them that brought something."""
+    opened: int = 0
+    """Calls that brought content; the others are refused."""
     repeated: int = 0
     """Calls that were answered before."""
-    opened: int = 0
     tokens: int = 0
+    """Of what was opened."""
     shown: Set[_Shown] = frozenset()
     """All that the model was shown until then, this included."""
 
@@ -146,13 +152,14 @@ class Expansions:
         self._question = ""
         """What the user asked last: searched for where a call finds nothing."""
         self._rounds = 0
-        self._tried = 0
-        self._tellings = 0
-        self._is_withdrawn = False
+        self._opening_rounds = 0
+        """Rounds in which something was opened: the cap counts these."""
+        self._refusals = 0
+        """Rounds in a row that opened nothing; repeated calls count for two."""
         self._has_spoken = False
         """The client was given text or a call."""
-        self.is_asked_again = False
-        """The first request went out again, without our tools and what they brought."""
+        self._is_last = False
+        """Whatever the model answers now is its answer."""
         self._shown: Set[_Shown] = frozenset()
         """What the model was shown in this answer."""
         self.used = Expanded()
@@ -163,49 +170,88 @@ class Expansions:
     ) -> OpeningStep:
         """Answer the hidden calls of a turn; where they are not alone, it is the client's."""
         self._looked_at.append(sent)
+        if self.is_asked_again:  # the model was given no tool to call
+            return OpeningStep((), self.ask_again() if alone else None, turn)
         self._question = self._question or words_of(latest_question(sent.messages))
         with store_deadline():  # each round has its own: models may take a minute between two
             if alone:
                 answers, following, turn = await self._fitting(sent, turn, calls)
             else:
                 answers, following = await self._answers(calls, self._room(sent) // 2), None
-        self._rounds += 1
-        self._tried += answers.tried
         self._shown = answers.shown
         self._has_spoken |= not is_silent(turn, sent.dialect, self._hidden)
-        # A call that brings nothing is told why; the same again and again is what a model does
-        # that will not get it right.
-        if answers.fruitful:
-            self._tellings = 0
-        else:
-            self._tellings += 2 if answers.repeated == len(calls) else 1
-        if following is not None and self._tellings >= _MOST_TELLINGS:
-            # It calls what it cannot call: no end of that.
-            following = None if self._is_withdrawn else withdraw(following, self._hidden)
-            self._is_withdrawn = True
-        self.used = Expanded(
-            self.used.calls + answers.opened,
-            self.used.tokens + answers.tokens,
-            self.used.rounds + (following is not None),
+        following = self._withdrawn(following, answers)
+        used = self.used
+        self.used = msgspec.structs.replace(
+            used,
+            calls=used.calls + answers.opened,
+            tokens=used.tokens + answers.tokens,
+            rounds=used.rounds + (following is not None),
+            refused=used.refused + len(calls) - answers.opened,
+            repeated=used.repeated + answers.repeated,
         )
         if following is None and alone:
             following = self.ask_again()
         return OpeningStep(answers.results, following, turn)
 
+    def _withdrawn(self, following: Conversation | None, answers: _Answers) -> Conversation | None:
+        """Forbid the tool in the next request where its calls lead nowhere; None if they still do.
+
+        A call that opens nothing is told why; the same again and again is what a model does that
+        will not get it right.
+        """
+        self._rounds += 1
+        if answers.opened:
+            self._opening_rounds += 1
+            self._refusals = 0
+        else:
+            self._refusals += 2 if answers.repeated == len(answers.results) else 1
+        is_endless = (
+            self._refusals >= _MOST_REFUSALS
+            or self._rounds >= 2 * self._caps.rounds + _MOST_REFUSALS
+        )
+        if following is None or not is_endless:
+            return following
+        if self.used.withdrawn:  # it calls what it may not call
+            return None
+        self.used = msgspec.structs.replace(self.used, withdrawn=1)
+        return withdraw(following, self._hidden)
+
     def ask_again(self, turn: tuple[bytes, ...] = ()) -> Conversation | None:
-        """Return the first request without our tools, once, if the answer would be empty.
+        """Return the first request without our tools, if the answer would be empty.
 
         `turn` is the model's last one. Small models open parts and then end their turn without a
-        word; asked again without the tool, seven of nine answered from the citation.
+        word; asked again without the tool, seven of nine answered from the citation. First the
+        tool is only forbidden, so that the provider's cache holds. A model that says nothing even
+        then, or ignores that, does not get the definition. What it answers then is the answer.
         """
         first = self._looked_at[0]
         if turn and not is_silent(turn, first.dialect, self._hidden):
             self._has_spoken = True
-        if self._has_spoken or self.is_asked_again:
+        if self._has_spoken or self._is_last:
             return None
-        self.is_asked_again = True
-        self.used = msgspec.structs.replace(self.used, rounds=self.used.rounds + 1)
-        return withdraw(first, self._hidden)
+        used = self.used
+        if used.withdrawn or used.resent:
+            self._is_last = True
+            request = remove_tools(first, self._hidden)
+        else:
+            request = withdraw(first, self._hidden)
+        if request is not None:
+            self.used = msgspec.structs.replace(
+                used, rounds=used.rounds + 1, resent=used.resent + 1
+            )
+        return request
+
+    def refuse_all(self, sent: Conversation) -> Conversation | None:
+        """Answer none of too many calls; return the request to send instead, if there is one."""
+        if not self._looked_at:
+            self._looked_at.append(sent)
+        return self.ask_again()
+
+    @property
+    def is_asked_again(self) -> bool:
+        """Whether the first request went out again, without our tools and what they brought."""
+        return self.used.resent > 0
 
     def end(self) -> None:
         """Nothing more is opened: break what refers to itself, so that the memory is free at once.
@@ -287,29 +333,27 @@ class Expansions:
         for n, call in enumerate(calls):
             left = self._caps.tokens - self.used.tokens - answers.tokens
             share = min(left, room) // (len(calls) - n)
-            why = self._reached(self._tried + answers.tried, left)
+            why = self._reached(self.used.calls + answers.opened, left)
             if not why and share < _LEAST_ROOM:
                 why = "there is no room left in the context window"
             if why:
-                part = _Part(NO_MORE.format(why=why), is_opened=False, is_fruitless=True)
+                part = _Part(NO_MORE.format(why=why), is_opened=False)
             else:
                 part = await self._opened(call, share, shown)
             tokens = count(part.text)
             room -= tokens
             answers = _Answers(
                 (*answers.results, (call, part.text)),
-                answers.tried + (not why),
-                answers.fruitful + (not part.is_fruitless),
-                answers.repeated + part.is_repeated,
                 answers.opened + part.is_opened,
-                answers.tokens + (0 if why else tokens),
+                answers.repeated + part.is_repeated,
+                answers.tokens + (tokens if part.is_opened else 0),
                 shown,
             )
         return answers
 
     def _reached(self, calls: int, left: int) -> str:
         """Which cap is reached, in the words that the model is told; nothing if none is."""
-        if self._rounds >= self._caps.rounds:
+        if self._opening_rounds >= self._caps.rounds:
             return f"you have opened something {self._caps.rounds} times"
         if calls >= self._caps.calls:
             return f"{self._caps.calls} parts were opened"
@@ -329,19 +373,55 @@ class Expansions:
                 return await self._recalled(recalling.parse_query(call.arguments), most)
             if self._finder is not None and call.name in FINDERS | CALLERS:
                 return _Part(await self._finder.answer(call, most))
-            ref, options = parse_call(call.arguments, self._question)
-            if (ref, options) in shown:
-                return _Part(SHOWN_ABOVE, is_opened=False, is_fruitless=True, is_repeated=True)
-            capped = msgspec.structs.replace(options, max_tokens=min(options.max_tokens, most))
-            expansion = await self._engine.expand_ref(ref, capped, opener=call.name)
-            is_missed = bool(expansion.reason)
-            if not is_missed:
-                shown.add((ref, options))
-            return _Part(expansion.text, is_opened=not is_missed, is_fruitless=is_missed)
+            return await self._expanded(call, most, shown)
         except ExpandError as error:
-            return _Part(f"[{error}]", is_opened=False, is_fruitless=True)
+            return _Part(refusal(error), is_opened=False)
         except StoreError:
             return _Part(NO_STORE, is_opened=False)
+
+    async def _expanded(self, call: Call, most: int, shown: set[_Shown]) -> _Part:
+        """Open what a call asks for; a ref that is none is taken for the one that it resembles.
+
+        Raises:
+            ExpandError: the call names no ref, and the conversation shows none.
+        """
+        refs: Sequence[str] = ()
+        try:
+            ref, options = parse_call(call.arguments, self._question)
+        except ExpandError:
+            refs = await self._refs()
+            if not refs:
+                raise
+            ref, options = parse_call(call.arguments, self._question, refs[0])
+        part = await self._part(call, ref, options, most, shown)
+        if part.unknown_ref:
+            refs = refs or await self._refs()
+            if nearest := nearest_ref(ref, refs):
+                return await self._part(call, nearest, options, most, shown)
+            if refs:
+                return part._replace(text=f"{part.text}\nCall {call_of(call.name, refs[0])}.")
+        return part
+
+    async def _part(
+        self, call: Call, ref: str, options: ExpandOptions, most: int, shown: set[_Shown]
+    ) -> _Part:
+        if (ref, options) in shown:
+            return _Part(SHOWN_ABOVE, is_opened=False, is_repeated=True)
+        capped = msgspec.structs.replace(options, max_tokens=min(options.max_tokens, most))
+        try:
+            expansion = await self._engine.expand_ref(ref, capped, opener=call.name)
+        except ExpandError as error:
+            return _Part(refusal(error, call_of(call.name, ref)), is_opened=False)
+        if not expansion.reason:
+            shown.add((ref, options))
+        is_unknown = expansion.reason in (NO_REF, UNKNOWN_REF)
+        return _Part(expansion.text, is_opened=not expansion.reason, unknown_ref=is_unknown)
+
+    async def _refs(self) -> list[str]:
+        """Return the refs that the conversation shows, the latest first."""
+        messages = self._looked_at[0].messages
+        size = sum(message.size for message in messages)
+        return await self._engine.workers.off_loop(size, partial(_refs_in, messages))
 
     async def _recalled(self, query: str, most: int) -> _Part:
         """Earlier turns that bear on a question, quoted."""
@@ -351,6 +431,17 @@ class Expansions:
         if not recalled.passages:
             return _Part(NOTHING_SAID, is_opened=False)
         return _Part(f"{head}\n{recalled.text}")
+
+
+def _refs_in(messages: Sequence[Message]) -> list[str]:
+    refs: dict[str, None] = {}
+    for message in reversed(messages):
+        if message.holds(b"ref:"):
+            texts = message.raw.decode("utf-8", "replace")
+            refs |= dict.fromkeys(match[0] for match in reversed([*REF.finditer(texts)]))
+        if len(refs) >= _MOST_REFS:
+            break
+    return list(refs)[:_MOST_REFS]
 
 
 def _no_room(_: Conversation) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast import models
-from holdfast.expand.tool import DESCRIPTION, NAME, OTHER_NAME
+from holdfast.expand.tool import NAME, OTHER_NAME, is_opener
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Call, Said, compose_answer, stream_answer
 from holdfast.wire.strict import encode
@@ -51,7 +51,7 @@ class OfflineModel:
             Call(
                 f"call_{self._new_id()}",
                 tool or NAME,
-                encode({"ref_id": one.ref_id, "query": one.query}).decode(),
+                encode({"ref": one.ref_id, "find": one.query}).decode(),
             )
             for one in spoken.openings
         )
@@ -70,7 +70,7 @@ class OfflineModel:
 
 def _expansion_tool(conversation: Conversation) -> str | None:
     """The proxy's own tool; a client's tool of the same name is none to call."""
-    names = {tool.name for tool in offered_tools(conversation) if tool.description == DESCRIPTION}
+    names = {tool.name for tool in offered_tools(conversation) if is_opener(tool)}
     return next((name for name in (OTHER_NAME, NAME) if name in names), None)
 
 

@@ -16,7 +16,7 @@ from holdfast.cite.shortening import shortened_inside
 from holdfast.condense.kinds import condenser_for
 from holdfast.condense.source import Source
 from holdfast.errors import StoreError
-from holdfast.expand.ways import ways
+from holdfast.expand.ways import example
 from holdfast.privacy import apply, find, flags
 from holdfast.store.records import Content
 from holdfast.store.refs import KIND, canonical, digest, ref_id
@@ -60,7 +60,7 @@ def cite(
     sha256 = digest(data)
     name = ref_id(kind or condenser.kind, sha256, rules.ref_digits)
     asked = (question or "")[:_QUESTION_CHARACTERS]
-    handle = Handle(name, rules.opener, tokens, tuple(ways(source, tokens, visible)))
+    handle = Handle(name, rules.opener, tokens, example(source, tokens, visible))
     composed = shortened_inside(handle, shown, condenser, asked, rules.shorten_to)
     level = "cited" if composed is None else "shortened"
     if composed is None:

@@ -18,6 +18,7 @@ from holdfast.condense.condenser import Condensed, Condenser, Note
 from holdfast.condense.cutting import shortened
 from holdfast.condense.glance import Glance, glance
 from holdfast.condense.source import Source
+from holdfast.expand.ways import call_of
 from holdfast.voice import OPEN_ANY_PART, item
 
 _WIDEST = 3.0
@@ -51,17 +52,18 @@ class Handle(NamedTuple):
     name: str
     opener: str
     tokens: int
-    ways: tuple[str, ...]
+    example: str
+    """What to put in `find` to open a part; empty for the ref alone."""
 
     def head(self, condensed: Condensed, source: Source, stored: str) -> str:
         """The first line: what is behind the ref, and how large it is."""
         return f"[{self.name} · {_size(condensed, len(source.data), self.tokens)} · {stored}]"
 
     def foot(self) -> str:
-        """The last line: what can be put behind the ref to open a part, if anything opens it."""
+        """Return the last line, with one call that opens a part; empty if no tool opens it."""
         if not self.opener:
             return ""
-        return f'{OPEN_ANY_PART}{self.opener}("{self.name}", {" | ".join(self.ways)})]'
+        return f"{OPEN_ANY_PART}{call_of(self.opener, self.name, self.example)}]"
 
 
 def compose(

@@ -109,17 +109,16 @@ def _lines(
     shown_name, opener = handle
     size = f"{counted(source.line_count, 'line')}, about {tokens:,} tokens"
     yield f"[{shown_name}{size} · stored as it came; what a result above has too is left out here]"
-    ways = []
+    example = ""
     waiting = iter(parts)
     at = 0
     for stretch in above:
         if stretch.start > at:
             yield fenced(next(waiting).text)
         span = _where(source, stretch.start, stretch.end)
-        unit, _, numbers = span.partition(" ")
-        ways.append(f'lines="{numbers}"' if unit == "lines" else f'around="{span}"')
+        example = example or span
         yield f"{CUT}{span} are as in the result above of {bracketed(stretch.place)} …]"
         at = stretch.end
     yield from (fenced(part.text) for part in waiting)
     if opener:
-        yield Handle(name, opener, tokens, tuple(ways[:1])).foot()
+        yield Handle(name, opener, tokens, example).foot()

@@ -21,6 +21,7 @@ from holdfast.condense.relevance import rank
 from holdfast.condense.severity import alert_lines
 from holdfast.condense.source import Source
 from holdfast.condense.spans import Span, cut, line_spans, where
+from holdfast.expand.ways import call_of
 from holdfast.voice import CUT, fenced
 
 LEAST_SHOWN = 0.8
@@ -97,9 +98,7 @@ def _mark(handle: Handle, source: Source, gap: _Gap) -> str:
     place = where(source, gap.start, gap.end)
     if gap.repeats:
         return f"{CUT}{place}: the same as line {source.line_at(gap.start) - 1} …]"
-    unit, _, numbers = place.partition(" ")
-    way = f'lines="{numbers}"' if unit == "lines" else f'around="{place}"'
-    return f'{CUT}{place} left out: {handle.opener}("{handle.name}", {way}) …]'
+    return f"{CUT}{place} left out: {call_of(handle.opener, handle.name, place)} …]"
 
 
 def _between(text: str, gaps: Sequence[_Gap]) -> Iterator[Span]:

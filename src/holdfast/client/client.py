@@ -354,7 +354,7 @@ class Client:
             predicted=fitted.tokens,
             untouched=fitted.untouched,
             limit=fitted.limit,
-            edits=fitted.edits,
+            edits=(*fitted.edits, *exchange.expanded.edits),
             warnings=(*fitted.warnings, *faults.warnings, *filter(None, [unwritten])),
             turn=number,
             context_tokens=fitted.tokens if exchange.expanded.calls else usage.input or 0,

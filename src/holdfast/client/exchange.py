@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from holdfast.calling.expansions import Caps, Expansions
+from holdfast.calling.own_tools import added_tools
 from holdfast.client.transports import Transport
 from holdfast.engine import Expanded, Holdfast, Session
 from holdfast.errors import ProviderError, WireError
@@ -36,7 +37,6 @@ from holdfast.wire.answers import (
 )
 from holdfast.wire.places import head_of
 from holdfast.wire.strict import decode
-from holdfast.wire.tools import offered_tools
 
 _MOST_BYTES = 67_108_864
 """Of an answer in one piece."""
@@ -84,9 +84,7 @@ class Exchange:
         self._failures = 0
         self._hops: list[Hop] = []
         self._first_id = self._last_id = ""
-        asked, sent = fitted.state.asked, fitted.state.sent
-        theirs = {tool.name for tool in offered_tools(asked)}
-        self._ours = {tool.name for tool in offered_tools(sent)} - theirs
+        self._own_tools = added_tools(fitted.state.asked, fitted.state.sent)
         self._opening = Expansions(
             engine, caps, self._room, self._is_hidden, faults=faults, session=session.name
         )
@@ -99,7 +97,7 @@ class Exchange:
         return self._opening.used
 
     def _is_hidden(self, name: str) -> bool:
-        return name in self._ours
+        return name in self._own_tools
 
     def _room(self, grown: Conversation) -> int:
         counted = count(grown, model=self._fitted.count.model or None)
@@ -216,8 +214,8 @@ class Exchange:
     ) -> Conversation | None:
         hidden = [call for call in asked if self._is_hidden(call.name)]
         if not hidden or sent is None:
-            return self._last_turn(turn) if self._hops else None
-        own = with_own_ids(turn, sent, self._is_hidden)
+            return self._last_turn(turn)
+        own = with_own_ids(turn, sent, self._own_tools.name_of)
         hidden = [c for c in turn_calls(own, self._transport.dialect) if self._is_hidden(c.name)]
         alone = len(hidden) == len(asked)
         step = await self._opening.step(sent, own, hidden, alone=alone)
@@ -229,8 +227,10 @@ class Exchange:
 
     def _last_turn(self, turn: tuple[bytes, ...]) -> Conversation | None:
         """Keep the turn that ends an answer; return the first request again if it is empty."""
+        if not (self._hops or self._opening.is_asked_again):
+            return None
         again = self._opening.ask_again(turn)
-        if again is not None:
+        if self._opening.is_asked_again:
             self._hops.clear()
         else:
             self._hops.append(Hop(turn))

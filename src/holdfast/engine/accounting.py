@@ -14,7 +14,7 @@ a figure depends on its request alone, and not on what was learnt from earlier o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -35,7 +35,7 @@ from holdfast.engine.vendor_cache import (
 from holdfast.errors import SettingsError
 from holdfast.fitting import Fitted
 from holdfast.fitting.draft import FrameEdit
-from holdfast.store.records import TurnUsage
+from holdfast.store.records import Edit, TurnUsage
 from holdfast.tokens import TokenCount
 from holdfast.tokens.prices import Price, bundled
 
@@ -72,6 +72,43 @@ class Expanded(msgspec.Struct, frozen=True):
     """Of what it was given."""
     rounds: int = 0
     """How often the prompt was sent again, with what was opened behind it."""
+    refused: int = 0
+    """Calls of our tool that opened nothing."""
+    repeated: int = 0
+    """Of these, calls that only repeated an earlier one."""
+    withdrawn: int = 0
+    """Whether the tool was forbidden: 1 or 0."""
+    resent: int = 0
+    """How often the first request went out again, because the answer would have been empty."""
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """What the record says of calls that came to nothing, and what was done about them."""
+        return tuple(_fruitless_edits(self))
+
+
+def _fruitless_edits(expanded: Expanded) -> Iterator[Edit]:
+    if expanded.refused:
+        yield Edit(
+            action="refuse",
+            what=f"refused {expanded.refused} calls of the tool that opens refs",
+            why=f"they found nothing; {expanded.repeated} repeated an earlier call",
+            where="the answer",
+        )
+    if expanded.withdrawn:
+        yield Edit(
+            action="withhold",
+            what="forbade the tool that opens refs",
+            why="its calls brought nothing new",
+            where="the answer",
+        )
+    if expanded.resent:
+        yield Edit(
+            action="resend",
+            what="sent the request again without the tool that opens refs",
+            why="the answer would have been empty",
+            where="the answer",
+        )
 
 
 class ToolUse(msgspec.Struct, frozen=True):

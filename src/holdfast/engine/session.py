@@ -437,7 +437,7 @@ class Session:
                 model=model if billed else model + OFFLINE,
                 status=status,
                 error=error if used.failed else "",
-                edits=fitted.edits,
+                edits=(*fitted.edits, *expanded.edits),
                 floor=fitted.state.floor,
                 read_only=read_only or remembered is not None,
                 usage=used,

@@ -30,6 +30,8 @@ _LONGEST_PLACE = 2_500
 """Characters of a place as citations name it, a path of 2,000 among them. These patterns are not
 linear (`.*\\(` tries each bracket), so longer words are only looked for in the text."""
 
+_LAST_CHARACTERS = 200
+
 Place = tuple[Region, int, int]
 """A region, and the span of its text that is meant."""
 
@@ -55,10 +57,7 @@ def place(opened: Opened, around: str) -> Place:
     if match := _LINES.fullmatch(named):
         return _at_lines(opened, int(match[1]), int(match[2] or match[1]))
     if in_text is None:
-        raise Nothing(
-            "the content has no such place or text",
-            "Give a line number, a place from the citation, or a few words exactly as they stand.",
-        )
+        raise Nothing("the content has no such place or text")
     return _at(opened, *in_text)
 
 
@@ -76,7 +75,9 @@ def _in_text(text: str, words: str) -> tuple[int, int] | None:
 def _at(opened: Opened, start: int, end: int) -> Place:
     """A span of the text, in lines or in members of the JSON value it stands in."""
     if start >= len(opened.text):
-        raise Nothing(f"there are only {len(opened.text):,} characters", "Use a smaller number.")
+        total = len(opened.text)
+        last = f"characters {max(0, total - _LAST_CHARACTERS)}-{total}"
+        raise Nothing(f"there are only {total:,} characters", last)
     end = min(max(end, start + 1), len(opened.text))
     if opened.source.document is None and _is_long_line(opened, start):
         return characters(opened.text), start, end
@@ -91,7 +92,7 @@ def _is_long_line(opened: Opened, at: int) -> bool:
 def _at_lines(opened: Opened, first: int, last: int) -> Place:
     total = opened.source.line_count
     if not 1 <= first <= total:
-        raise Nothing(f"there are only {total:,} lines", "Use a smaller number.")
+        raise Nothing(f"there are only {total:,} lines", f"lines {total}-{total}")
     last = min(max(first, last), total)
     starts = [*opened.source.line_starts, len(opened.text)]
     if opened.is_one_line:
@@ -118,7 +119,7 @@ def _at_rows(opened: Opened, first: int, last: int, path: str) -> Place:
 
 def _within(first: int, last: int, total: int) -> tuple[int, int]:
     if not 1 <= first <= total:
-        raise Nothing(f"there are only {total:,} rows", f"Use a number from 1 to {total}.")
+        raise Nothing(f"there are only {total:,} rows", f"rows {total}-{total}")
     return first, min(max(first, last), total)
 
 
@@ -130,7 +131,7 @@ def _array(opened: Opened, path: str) -> Match | None:
         return Match(rows.document, rows.node) if rows else Match(document, document.root)
     matches, _ = find(document, path)
     if not matches:
-        raise Nothing("the path of the rows leads nowhere", "Correct it, or use query.")
+        raise Nothing("the path of the rows leads nowhere", "$")
     return matches[0]
 
 
@@ -139,7 +140,7 @@ def _at_path(opened: Opened, document: Document, path: str) -> Place:
     matches, broken = find(document, path)
     if not matches:
         there = f"at {broken.at} is {broken.there}" if broken else ""
-        raise Nothing("the path leads nowhere", "Correct the path, or use query.", there)
+        raise Nothing("the path leads nowhere", broken.at if broken else "$", there)
     inner, node = matches[0]
     parent = _parent(inner, node)
     region = json_part(inner, parent, parent.start, parent.end, base=opened.base(inner))
@@ -165,7 +166,8 @@ def _parent(document: Document, node: Node) -> Node:
 def _at_passages(opened: Opened, first: int, last: int) -> Place:
     passages: Sequence[Passage] = condenser_for(opened.source, opened.kind).passages(opened.source)
     if not 1 <= first <= len(passages):
-        raise Nothing(f"there are only {len(passages):,} passages", "Use a smaller number.")
+        last_one = f"paragraph {len(passages)}" if passages else ""
+        raise Nothing(f"there are only {len(passages):,} passages", last_one)
     last = min(max(first, last), len(passages))
     passage = passages[first - 1]
     if last > first:

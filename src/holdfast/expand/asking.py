@@ -29,10 +29,7 @@ def by_query(opened: Opened, options: ExpandOptions) -> Region:
     ranked = rank(options.query, passages)
     named = fields(opened.source, options.query)
     if not ranked and not named:
-        raise Nothing(
-            "no passage has to do with the question",
-            "Ask with words that the content uses, or read it by page.",
-        )
+        raise Nothing("no passage has to do with the question")
     most = int(options.max_tokens * _SHARE)
     chosen = [passages[entry.index] for entry in ranked[:_MOST_PASSAGES]]
     shown = [*named, *(_as_it_stands(opened, passage) for passage in chosen)]

@@ -9,19 +9,20 @@ finds something. Programs are read strictly, by `ExpandOptions.parse`.
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from holdfast.errors import ExpandError
 from holdfast.expand.options import READERS, ExpandOptions, Slice
-from holdfast.expand.tool import NAME, read_arguments
+from holdfast.expand.tool import read_arguments
 from holdfast.store.refs import REF
 from holdfast.store.refs import parse as parse_ref
 
-_REF_NAMES = ("ref_id", "ref", "id", "reference", "ref_ids", "citation")
+_REF_NAMES = ("ref", "ref_id", "id", "reference", "ref_ids", "citation")
 _WRAPPERS = ("options", "arguments", "parameters", "input", "args")
 """Objects that models put their options into."""
 _SYNONYMS = {
@@ -39,39 +40,76 @@ _LONGEST_WORDS = 2_000
 _LONGEST_NAME = 200
 _LONGEST_ARGUMENTS = 100_000
 """Characters of arguments that are searched for JSON or a ref where they are not JSON."""
+_LEAST_DIGITS = 4
+_CLOSE = 0.85
+"""Share of a ref that must be right: two refs of one kind differ in about half."""
 _WRAPPING = "`'\"\u201c\u201d\u2018\u2019 \t\r\n"
 """What models put around a value: quotes of every kind, and the backticks of Markdown."""
 
 # Each begins at a fixed place and has bounded repetitions, so each is linear.
 _BARE_REF = re.compile(r"\b([a-z][a-z0-9_]{0,39}:[0-9a-f]{16,64})(?![0-9a-f])")
 _LINES = re.compile(r"(?:lines?|l)?\s{0,3}-?\d{1,12}\s{0,3}(?:(?:-|–|to|:|\.\.)\s{0,3}l?\d{0,12})?")  # noqa: RUF001
-_PAGE = re.compile(r"page\s{0,3}=?\s{0,3}(\d{1,6})")
-_ROWS = re.compile(r"rows?\s{0,3}(\d{1,9})(?:\s{0,3}(?:-|–|to)\s{0,3}(\d{1,9}))?")  # noqa: RUF001
+_PAGE = re.compile(r"(?:(.{0,2000}),)?\s{0,3}page\s{0,3}=?\s{0,3}(\d{1,6})", re.IGNORECASE)
+_ROWS = re.compile(
+    r"rows?\s{0,3}(\d{1,9})(?:\s{0,3}(?:-|–|to)\s{0,3}(\d{0,9}))?(?:\s{1,3}of\s{1,3}(\$.{0,2000}))?",  # noqa: RUF001
+    re.IGNORECASE,
+)
+_PATTERN = re.compile(r"/(.{1,2000})/(i?)")
+_PLACE = re.compile(r"(?:characters?|paragraphs?|passages?|section:)\s.{1,2000}", re.IGNORECASE)
+"""A place as a citation names it, beside lines, rows and paths."""
 _DOTTED = re.compile(r"[\w-]{1,80}(?:\.[\w-]{1,80}|\[\d{1,9}\]|\[\*\]){1,40}")
 
 
-def parse_call(arguments: object, question: str = "") -> tuple[str, ExpandOptions]:
+def parse_call(
+    arguments: object, question: str = "", default_ref: str = ""
+) -> tuple[str, ExpandOptions]:
     """Return the ref and the options of a call, from its arguments as JSON text or as a value.
 
     `question` is what the user asked last: it is searched for where the options find nothing.
+    A call that names no ref means `default_ref`.
 
     Raises:
         ExpandError: no ref is named.
     """
-    given = _arguments(arguments)
+    try:
+        given = _arguments(arguments)
+    except ExpandError:
+        if not default_ref:
+            raise
+        given = {}
     ref = _take_ref(given)
     for name in _WRAPPERS:
         inner = given.pop(name, None)
         if inner:
             given = _inner(inner) | given
-    ref = ref or _take_ref(given)
+    ref = ref or _take_ref(given) or default_ref
     if not ref:
         raise ExpandError(
             "the call names no ref",
-            where="ref_id",
-            fix=f'Copy the ref from the citation: {NAME}({{"ref_id": "ref:…"}}).',
+            where="ref",
+            fix="Copy the ref of a citation in this conversation, as it stands there.",
         )
     return ref, _options(given, " ".join(question.split())[:_LONGEST_WORDS])
+
+
+def nearest_ref(name: str, refs: Sequence[str]) -> str:
+    """Return which ref of a conversation a model meant, the latest first; empty if none.
+
+    Models cut refs short, change a digit, or write the name of a file instead.
+    """
+    digits = name.rpartition(":")[2].lower()
+    if len(digits) >= _LEAST_DIGITS:
+        alike = [ref for ref in refs if _share_beginning(ref.rpartition(":")[2], digits)]
+        if len(alike) == 1:
+            return alike[0]
+    close = difflib.get_close_matches(name, refs, n=1, cutoff=_CLOSE)
+    if close:
+        return close[0]
+    return refs[0] if refs and parse_ref(name) is None else ""
+
+
+def _share_beginning(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
 
 
 def _arguments(arguments: object) -> dict[str, Any]:
@@ -138,21 +176,37 @@ def _ref_shaped(text: str) -> str:
 def _options(given: dict[str, Any], question: str) -> ExpandOptions:
     """Return what to open first, with what to try after it."""
     values, is_clear = _read(given)
-    page, most = values.pop("page", 1), values.pop("max_tokens", None)
-    find = values.pop("find", "")
+    most = values.pop("max_tokens", None)
+    find, page = _split_page(values.pop("find", ""))
+    page = max(page, values.pop("page", 1))
     attempts = [*_attempts(values), *(_attempts_for(find) if find else ())]
+    attempts.sort(key=_vagueness)
     # Lines and rows that are not there are told how many there are: the question is no answer to
-    # that. A ref alone asks for the beginning.
+    # that. A ref alone asks for the beginning, and a page for what comes after another.
     is_exact = is_clear and all(each.lines or each.slice for each in attempts)
+    is_exact = is_exact or (is_clear and page > 1)
+    if not attempts and (is_exact or page > 1 or not question):
+        attempts = [ExpandOptions()]
+    attempts = [msgspec.structs.replace(each, page=1 if each.around else page) for each in attempts]
     if question and not is_exact:
         attempts.append(ExpandOptions(query=question))
     common: dict[str, Any] = {} if most is None else {"max_tokens": most}
-    first, *others = (
-        msgspec.structs.replace(each, page=1 if each.around else max(page, each.page), **common)
-        for each in dict.fromkeys(attempts or [ExpandOptions()])
-    )
+    first, *others = (msgspec.structs.replace(each, **common) for each in dict.fromkeys(attempts))
     options: ExpandOptions = msgspec.structs.replace(first, otherwise=tuple(others))
     return options
+
+
+def _split_page(find: str) -> tuple[str, int]:
+    """Return what is looked for, and which page of it: `timeout, page 2`."""
+    match = _PAGE.fullmatch(" ".join(find.split()))
+    return ((match[1] or "").strip(), max(1, int(match[2]))) if match else (find, 1)
+
+
+def _vagueness(options: ExpandOptions) -> int:
+    """Return how little an option says about the place: a path names one, words may be anywhere."""
+    if options.path or options.fields or options.slice:
+        return 0
+    return 1 if options.lines else 2 if options.pattern else 3
 
 
 def _read(given: dict[str, Any]) -> tuple[dict[str, Any], bool]:
@@ -212,22 +266,21 @@ def _attempts(values: dict[str, Any]) -> Iterator[ExpandOptions]:
 
 
 def _attempts_for(find: str) -> Iterator[ExpandOptions]:
-    """Yield what words may mean: lines, rows, a page, a pattern, a path, or a question."""
+    """Yield what words may mean: rows, lines, a pattern, a path, a place, or a question."""
     words = " ".join(find.split())
-    low = words.lower()
-    if match := _PAGE.fullmatch(low):
-        yield ExpandOptions(page=max(1, int(match[1])))
-        return
-    if match := _ROWS.fullmatch(low):
+    if match := _ROWS.fullmatch(words):
         first = max(1, int(match[1]))
-        last = max(first, int(match[2] or first))
-        yield ExpandOptions(slice=Slice(first - 1, last - first + 1))
+        last = first if match[2] is None else int(match[2]) if match[2] else None
+        limit = None if last is None else max(first, last) - first + 1
+        yield ExpandOptions(path=match[3] or "", slice=Slice(first - 1, limit))
         return
-    if _LINES.fullmatch(low):
+    if _LINES.fullmatch(words.lower()):
         yield from _attempts(_read({"lines": words})[0])
-    if len(words) > 2 and words[0] == words[-1] == "/":
-        yield ExpandOptions(pattern=words[1:-1])
-    if words[0] in "$/" or _DOTTED.fullmatch(words):
+    if match := _PATTERN.fullmatch(words):
+        yield ExpandOptions(pattern=f"(?i){match[1]}" if match[2] else match[1])
+    elif words[0] in "$/" or _DOTTED.fullmatch(words):
         yield ExpandOptions(path=words)
+    if words[0] == "$" or _PLACE.fullmatch(words):
+        yield ExpandOptions(around=words)
     yield ExpandOptions(query=words)
     yield ExpandOptions(around=words)

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.expand.ways import call_of
 from holdfast.voice import bracketed, fenced, inline, item
 
 Count = Callable[[str], int]
@@ -72,8 +73,8 @@ class PageFrame(msgspec.Struct, frozen=True, kw_only=True):
 
     ref_id: str
     note: str
-    plain: bool
-    """No option was given, so none has to be repeated."""
+    find: str | None
+    """What was asked for, as a call has it; None if no `find` says so much."""
     opener: str
     """The name under which the tool that opens refs is offered."""
 
@@ -83,14 +84,20 @@ class PageFrame(msgspec.Struct, frozen=True, kw_only=True):
         text = f"[{self.ref_id} {where}{note}]\n{fenced(content)}"
         if not remains:
             return text
-        same = "" if self.plain else "the same options and "
-        return f"{text}\n[{remains} remain: {self.opener} with {same}page={page + 1}]"
+        return f"{text}\n[{remains} remain: {self.next_call(page + 1)}]"
+
+    def next_call(self, page: int) -> str:
+        """Return the call that opens a page, or what to change in the one that was made."""
+        if self.find is None:
+            return f'add ", page {page}" to find'
+        find = f"{self.find}, page {page}" if self.find else f"page {page}"
+        return call_of(self.opener, self.ref_id, find)
 
 
-def frame(ref_id: str, note: str, *, plain: bool, opener: str, count: Count) -> PageFrame:
-    """The lines around a content, of bounded length."""
+def frame(ref_id: str, note: str, *, find: str | None, opener: str, count: Count) -> PageFrame:
+    """Return the lines around a content, of bounded length."""
     short = shorten(note, _LONGEST_NOTE, count)
-    return PageFrame(ref_id=ref_id[:LONGEST_REF], note=short, plain=plain, opener=opener[:100])
+    return PageFrame(ref_id=ref_id[:LONGEST_REF], note=short, find=find, opener=opener[:100])
 
 
 def shorten_where(where: str, count: Count) -> str:

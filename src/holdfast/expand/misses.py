@@ -5,6 +5,7 @@ misses: after expansion. Each text gives the reason and the next step.
 
 from __future__ import annotations
 
+from holdfast.errors import ExpandError
 from holdfast.expand.expansion import LONGEST_REF, Count, Expansion, miss
 from holdfast.expand.tool import NAME
 from holdfast.privacy import Policy, find, mask
@@ -13,7 +14,8 @@ from holdfast.store.refs import parse
 from holdfast.voice import WAS, bracketed
 
 _LONGEST_NAME = 64
-_FORM = "ref:kind:0123456789abcdef"
+NO_REF = "this is not a ref"
+UNKNOWN_REF = "no content is stored under this ref"
 _REMOVED = "its time was over and it was removed"
 _DAMAGED = "what is stored is not what was stored, so it is not served"
 
@@ -30,12 +32,17 @@ def missing(
         reason = _DAMAGED if info.state == "damaged" else _REMOVED
         step = f"{_what(info, privacy)}Call {_origin(info)} again to get it anew."
     elif parse(ref) is None:
-        reason = "this is not a ref"
-        step = f'Copy a ref from the conversation as it stands: {{"ref_id": "{_FORM}"}}.'
+        reason = NO_REF
+        step = "Copy the ref of a citation in this conversation, as it stands there."
     else:
-        reason = "no content is stored under this ref"
+        reason = UNKNOWN_REF
         step = "Check it against the conversation; if it is right, call the original tool again."
     return miss(reason, step, count=count, ref_id=name)
+
+
+def refusal(error: ExpandError, call: str = "") -> str:
+    """Return what a model is told of a call that cannot be answered, with one that can."""
+    return "\n".join(filter(None, (f"[{error.what}]", error.fix, f"Call {call}." if call else "")))
 
 
 def note_of(info: RefInfo) -> str:

@@ -11,7 +11,7 @@ import bisect
 import msgspec
 
 from holdfast.errors import ExpandError
-from holdfast.expand.expansion import Count, Expansion, PageFrame, miss, shorten_where
+from holdfast.expand.expansion import Count, Expansion, PageFrame, shorten_where
 from holdfast.expand.options import ExpandOptions
 from holdfast.expand.region import Region
 
@@ -22,19 +22,26 @@ _SLACK = 8
 """Numbers of other pages may take a few tokens more than those of the first."""
 
 
+class NoPage(Exception):  # noqa: N818 - not an error: it becomes a text for the model
+    """What was asked for has fewer pages; caught in reading.py."""
+
+    def __init__(self, reason: str, call: str) -> None:
+        super().__init__(reason, call)
+        self.reason = reason
+        self.call = call
+        """The call that opens the last page."""
+
+
 def show(region: Region, options: ExpandOptions, frame: PageFrame, count: Count) -> Expansion:
-    """The page that the options ask for."""
+    """Return the page that the options ask for.
+
+    Raises:
+        NoPage: there are fewer pages.
+    """
     ends = _ends(region, options, frame, count)
     if len(ends) < options.page:
-        pages = f"{len(ends):,} pages" if len(ends) != 1 else "1 page"
-        step = f"Ask for page={len(ends)} or less."
-        return miss(
-            f"there is only {pages}" if len(ends) == 1 else f"there are only {pages}",
-            step,
-            count=count,
-            ref_id=frame.ref_id,
-            most=options.max_tokens,
-        )
+        pages = f"are only {len(ends):,} pages" if len(ends) != 1 else "is only 1 page"
+        raise NoPage(f"there {pages}", frame.next_call(len(ends)))
     start = ends[options.page - 2] if options.page > 1 else 0
     return _expansion(region, (start, ends[options.page - 1]), options, frame, count)
 

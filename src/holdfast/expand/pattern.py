@@ -70,11 +70,7 @@ def by_pattern(opened: Opened, pattern: str, page_tokens: int) -> Region:
     if characters < len(opened.text):
         part = f" of the first {characters:,} of {len(opened.text):,} characters"
     if not hits:
-        raise Nothing(
-            f"nothing{part} matches the pattern, with or without regard to case",
-            "Try a shorter pattern that takes at least one sign (`x+`, not `x*`), or query with "
-            "a question.",
-        )
+        raise Nothing(f"nothing{part} matches the pattern, with or without regard to case")
     document = opened.source.document
     if document is not None and opened.base(document) == 0 and _has_long_lines(opened, hits):
         region = _in_json(document, hits, page_tokens)

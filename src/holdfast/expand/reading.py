@@ -6,6 +6,8 @@ given the bytes, so it knows no store.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from holdfast.errors import ExpandError
@@ -22,13 +24,20 @@ from holdfast.expand.expansion import (
 )
 from holdfast.expand.opened import Opened
 from holdfast.expand.options import ExpandOptions
-from holdfast.expand.pages import show, surround
+from holdfast.expand.pages import NoPage, show, surround
 from holdfast.expand.pattern import by_pattern
 from holdfast.expand.region import Region, lines
 from holdfast.expand.rows import Nothing, by_structure
 from holdfast.expand.tool import NAME
-from holdfast.expand.ways import is_example
+from holdfast.expand.ways import call_of, find_of, is_example
+from holdfast.voice import inline
 
+_LONGEST_FIND = 200
+_LEAST_FOR_CALL = 300
+"""Tokens of a page from which it ends with the whole next call: that takes some 30."""
+_LAST_LINES = 40
+"""Lines before the last one in the call that is offered to who asks for lines behind the end."""
+_Failure = ExpandError | Nothing | NoPage
 _NOT_UTF8 = "bytes that are no UTF-8 show as U+FFFD"
 
 
@@ -53,13 +62,13 @@ def expand(  # noqa: PLR0913 what to open, and how to say it, by name
     if not opened.text:
         return miss("this content is empty", "", count=count, ref_id=ref_id)
     attempts = _in_order(opened, options)
-    failure: ExpandError | Nothing | None = None
+    failures: list[_Failure] = []
     for attempt in attempts:
-        used = _used(attempt, attempts, failure)
+        used = _used(attempt, attempts, failures)
         around = frame(
             ref_id,
             " · ".join(filter(None, (used, note))),
-            plain=options == ExpandOptions(page=options.page),
+            find=find_of(attempt) if attempt.max_tokens >= _LEAST_FOR_CALL else None,
             opener=opener,
             count=count,
         )
@@ -67,47 +76,68 @@ def expand(  # noqa: PLR0913 what to open, and how to say it, by name
             if attempt.around:
                 return _surroundings(opened, attempt, around, count)
             return show(_region(opened, attempt), attempt, around, count)
-        except (ExpandError, Nothing) as error:
-            failure = failure or error
+        except (ExpandError, Nothing, NoPage) as error:
+            failures.append(error)
+    failure = failures[0]
     if isinstance(failure, ExpandError):
         raise failure
-    assert failure is not None  # noqa: S101 - there is at least one attempt
+    call = failure.call if isinstance(failure, NoPage) else _call(opener, ref_id, failure.find)
     return miss(
         failure.reason,
-        failure.step,
+        f"Call {call}.",
         count=count,
         ref_id=ref_id[:LONGEST_REF],
-        there=failure.there,
+        there=failure.there if isinstance(failure, Nothing) else "",
         most=options.max_tokens,
     )
 
 
-def _in_order(opened: Opened, options: ExpandOptions) -> list[ExpandOptions]:
-    """Return what to try, copies of the citation's own examples last.
+def _call(opener: str, ref_id: str, find: str) -> str:
+    """Return the call that opens something instead; a path may hold any name of the content."""
+    find = inline(find)
+    return call_of(opener, ref_id[:LONGEST_REF], find if len(find) <= _LONGEST_FIND else "")
 
-    Models that guess copy every example into one call, beside the words that they mean.
+
+def _in_order(opened: Opened, options: ExpandOptions) -> list[ExpandOptions]:
+    """Return what to try, copies of the citation's own example last.
+
+    Models that guess copy the example into a call, beside the words that they mean. Where a call
+    names several things and a page that none of them has, their first pages are tried.
     """
     most = options.max_tokens
     attempts = [msgspec.structs.replace(options, otherwise=())]
     attempts += [msgspec.structs.replace(each, max_tokens=most) for each in options.otherwise]
     if len(attempts) == 1:
         return attempts
-    return sorted(attempts, key=lambda attempt: is_example(attempt, opened.source))
+    attempts.sort(key=lambda attempt: is_example(attempt, opened.source))
+    if len({_way(attempt) for attempt in attempts}) > 1:
+        attempts += [msgspec.structs.replace(each, page=1) for each in attempts if each.page > 1]
+    return attempts
 
 
 def _used(
-    attempt: ExpandOptions, attempts: list[ExpandOptions], failure: ExpandError | Nothing | None
+    attempt: ExpandOptions, attempts: Sequence[ExpandOptions], failures: Sequence[_Failure]
 ) -> str:
     """Return which way of several was taken, and why; nothing if there was only one."""
     if len({_way(each) for each in attempts}) == 1:
         return ""
-    why = f", because {_way(attempts[0])} finds nothing" if failure is not None else ""
-    return f"by {_way(attempt)}{why}"
+    way = f"by {_way(attempt)}"
+    if not failures:
+        return way
+    if isinstance(failures[0], NoPage):
+        return f"{way}, because {failures[0].reason} by {_way(attempts[0])}"
+    return f"{way}, because {_way(attempts[0])} finds nothing"
+
+
+_WAYS = {
+    "path": "path", "fields": "fields", "slice": "rows", "lines": "lines", "pattern": "pattern",
+    "around": "place", "query": "words",
+}  # fmt: skip
+"""Options, and what a model is told of each: the names of options are none that it knows."""
 
 
 def _way(options: ExpandOptions) -> str:
-    names = ("path", "fields", "slice", "lines", "pattern", "around", "query")
-    return next((name for name in names if getattr(options, name)), "page")
+    return next((word for name, word in _WAYS.items() if getattr(options, name)), "page")
 
 
 def _region(opened: Opened, options: ExpandOptions) -> Region:
@@ -125,7 +155,8 @@ def _region(opened: Opened, options: ExpandOptions) -> Region:
 def _lines(opened: Opened, first: int, last: int | None) -> Region:
     total = opened.source.line_count
     if first > total:
-        raise Nothing(f"there are only {total:,} lines", f"Ask for lines up to {total}.")
+        last_lines = f"lines {max(1, total - _LAST_LINES)}-{total}"
+        raise Nothing(f"there are only {total:,} lines", last_lines)
     first = max(1, total + 1 + first) if first < 0 else first
     if opened.is_one_line:
         return opened.whole()

@@ -29,10 +29,11 @@ _LONGEST_HEAD = 120
 class Nothing(Exception):  # noqa: N818 - not an error: it becomes a text for the model
     """There is no such part; caught in reading.py, because it holds names of the content."""
 
-    def __init__(self, reason: str, step: str, there: str = "") -> None:
-        super().__init__(reason, step)
+    def __init__(self, reason: str, find: str = "", there: str = "") -> None:
+        super().__init__(reason, find)
         self.reason = reason
-        self.step = step
+        self.find = find
+        """What finds something, as a call has it; empty for the beginning of the content."""
         self.there = there
         """What is there instead, in words of the content."""
 
@@ -54,16 +55,16 @@ def by_structure(opened: Opened, options: ExpandOptions) -> Region:
 
 def _by_path(opened: Opened, document: Document | None, options: ExpandOptions) -> Region:
     if document is None:
-        raise Nothing("this content is no JSON", "Use lines, pattern or query instead of path.")
+        raise Nothing("this content is no JSON, so it has no paths")
     matches, broken = find(document, options.path)
     if broken is not None:
         raise Nothing(
             "the path leads nowhere",
-            "Correct the path, or use pattern or query to find the place.",
+            broken.at,
             f"at {broken.at} is {broken.there}",
         )
     if not matches:
-        raise Nothing("the path matches nothing", "Correct the path, or use pattern or query.")
+        raise Nothing("the path matches nothing", "$")
     if len(matches) == 1:
         return _of_value(opened, matches[0], _rows_at(matches[0]), options)
     return _of_many(matches, options)
@@ -135,7 +136,7 @@ def _fields_of_value(
             _rows(document, node), options.fields, "objects", lambda _one, _other: node.path
         )
     if rows is None:
-        raise Nothing("this value has no fields", "Leave out fields.", node.path)
+        raise Nothing("this value has no fields", node.path, node.path)
     run = _sliced(rows.members, options.slice)
     written = ",".join(rows.document.json(row.value, row.end) for row in run)
     decoded = _decoded(f"[{written}]")
@@ -189,7 +190,7 @@ def _projected(
     if not any_shown:
         names = dict.fromkeys(name for row in rows[:50] for name in row)
         columns = ", ".join(list(names)[:_MOST_NAMES])
-        raise Nothing("no row has these fields", "Choose from them.", f"there are: {columns}")
+        raise Nothing("no row has these fields", there=f"there are: {columns}")
     return blocks(texts, name, unit)
 
 
@@ -210,13 +211,11 @@ def _value(row: _Row, field: str) -> str | None:
 def _columns(opened: Opened, options: ExpandOptions) -> Region:
     table = opened.source.table
     if table is None:
-        raise Nothing(
-            "this content has no fields: it is text", "Use lines, pattern or query instead."
-        )
+        raise Nothing("this content has no fields: it is text")
     chosen = [table.columns.index(field) for field in options.fields if field in table.columns]
     if not chosen:
         columns = ", ".join(table.columns[:_MOST_NAMES])
-        raise Nothing("there are no such columns", "Choose from them.", f"there are: {columns}")
+        raise Nothing("there are no such columns", there=f"there are: {columns}")
     numbered = _sliced(list(enumerate(table.rows, 1)), options.slice)
     texts = [
         _record([row[at] if at < len(row) else "" for at in chosen], table.separator)
@@ -271,7 +270,8 @@ def _sliced(values: Sequence[_T], wanted: Slice | None) -> Sequence[_T]:
     stop = None if wanted.limit is None else wanted.offset + wanted.limit
     run = values[wanted.offset : stop]
     if not run:
+        total = len(values)
         raise Nothing(
-            f"there are only {len(values):,}", f"Use an offset below {max(1, len(values)):,}."
+            f"there are only {total:,}", f"rows {max(1, total - 4)}-{total}" if total else ""
         )
     return run

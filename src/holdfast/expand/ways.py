@@ -1,108 +1,94 @@
-"""The ways in which a content can be opened, as a citation offers them.
+"""The `find` of a call: an example for a content, and the one that means given options.
 
-ways: after options. A way is offered with values that this content has: rows that are there, names
-of its own fields, lines that it reaches to; so that the first thing a model tries is no miss.
-`query` and `pattern` leave their words to the model.
+ways: after options. An example has values that this content has: rows that are there, a path of its
+own, lines that it reaches to. There is only one: small models copy every example that they see into
+one call.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 
-from holdfast.document import Document, Reading, Rows, step
+from holdfast.document import Document, Reading, step
 from holdfast.expand.options import DEFAULT_TOKENS, ExpandOptions
+from holdfast.voice import bracketed, inline
 
-_OFFSET, _LIMIT = 10, 5
+_FIRST_ROW, _ROWS = 11, 5
 _FIRST_LINE, _LAST_LINE = 40, 80
-_MOST_FIELDS = 2
-_LONGEST_NAME = 30
 _LONGEST_PATH = 60
+_LONGEST_FIND = 120
+"""Characters that are worth repeating in an offer: a longer question is told as "the same"."""
 _ENDINGS = frozenset('"[]\\')
 """Signs of a name that could seem to end the line in which it is offered."""
-_QUERY = 'query="…"'
-_PATTERN = 'pattern="…"'
 
 
-def ways(content: Reading, tokens: int, visible: str) -> list[str]:
-    """What to put behind the ref: `offset=10, limit=5`, `fields=["id"]`, `query="…"`.
+def call_of(opener: str, ref: str, find: str = "") -> str:
+    """Return a call as a model is shown it: `expand_ref("ref:log:…", "lines 40-80")`."""
+    given = [ref, find] if find else [ref]
+    return f"{opener}({', '.join(json.dumps(each, ensure_ascii=False) for each in given)})"
+
+
+def example(content: Reading, tokens: int, visible: str) -> str:
+    """Return a `find` that opens a part of a content; empty if only its beginning can be named.
 
     Names of the content are offered only if they stand in what may be seen of it.
     """
-    structured = [way for way in _structured(content, visible) if way]
+    rows = _row_count(content)
+    if rows > 1:
+        first = min(_FIRST_ROW, rows // 2 + 1)
+        return f"rows {first}-{min(first + _ROWS - 1, rows)}"
+    path = _path(content.document, visible) if content.document is not None else ""
+    if path:
+        return path
+    if content.document is None and content.line_count > 1:
+        last = min(_LAST_LINE, content.line_count)
+        return f"lines {min(_FIRST_LINE, (last + 1) // 2)}-{last}"
     has_pages = tokens > 1.5 * DEFAULT_TOKENS  # other counters may find a third less
-    if structured:
-        return [*structured, *(["page=2"] if has_pages and len(structured) < 2 else []), _QUERY]
-    if content.line_count > 1:
-        return [_lines(content), _PATTERN, _QUERY]
-    return [*(["page=2"] if has_pages else []), _PATTERN, _QUERY]
+    return "page 2" if has_pages else ""
 
 
 def is_example(options: ExpandOptions, content: Reading) -> bool:
-    """Return whether options only repeat what a citation of this content offers as examples."""
-    parts = []
-    if options.path:
-        parts.append(f"path={json.dumps(options.path, ensure_ascii=False)}")
-    if options.fields:
-        parts.append(f"fields={json.dumps(options.fields, ensure_ascii=False)}")
-    if options.slice:
-        parts.append(f"offset={options.slice.offset}, limit={options.slice.limit}")
+    """Return whether options only repeat the example in a citation of this content.
+
+    Citations of earlier versions offer fields beside rows, so fields make no difference.
+    """
+    if not (options.path or options.slice or options.lines):
+        return False
+    written = find_of(ExpandOptions(path=options.path, slice=options.slice, lines=options.lines))
+    return written == example(content, sys.maxsize, content.text)
+
+
+def find_of(options: ExpandOptions) -> str | None:
+    """Return the `find` that means the same as options, page aside; None if none does."""
+    if options.fields or options.around:
+        return None
+    find = ""
     if options.lines:
-        parts.append(f'lines="{options.lines[0]}-{options.lines[1]}"')
-    return bool(parts) and set(parts) <= set(ways(content, sys.maxsize, content.text))
+        first, last = options.lines
+        find = f"lines {first}" if first < 0 else f"lines {first}-{last or ''}"
+    elif options.pattern:
+        is_plain = _ENDINGS.isdisjoint(options.pattern) and options.pattern.isprintable()
+        find = f"/{options.pattern}/" if is_plain else "\n"
+    elif options.query:
+        find = bracketed(" ".join(options.query.split()))
+    elif options.slice:
+        first, limit = options.slice.offset + 1, options.slice.limit
+        of = f" of {inline(options.path)}" if options.path else ""
+        find = f"rows {first}-{'' if limit is None else first + limit - 1}{of}"
+    elif options.path:
+        find = inline(options.path)
+    return find if find.isprintable() and len(find) <= _LONGEST_FIND else None
 
 
-def _structured(content: Reading, visible: str) -> Iterator[str]:
-    document, rows, table = content.document, content.rows, content.table
-    if table is not None:
-        yield _run(len(table.rows))
-        yield _fields(table.columns, visible)
-    elif rows is not None and len(rows.members) > 1:
-        yield _run(len(rows.members))
-        yield _fields(list(_names(content, rows)), visible)
-    elif document is not None:
-        yield _path(document, visible)
-
-
-def _run(total: int) -> str:
-    return f"offset={min(_OFFSET, total // 2)}, limit={_LIMIT}"
-
-
-def _lines(content: Reading) -> str:
-    last = min(_LAST_LINE, content.line_count)
-    return f'lines="{min(_FIRST_LINE, (last + 1) // 2)}-{last}"'
-
-
-def _names(content: Reading, rows: Rows) -> Iterator[str]:
-    """The fields of the first row, without those that the whole has too: these would be meant."""
-    if rows.sort != "objects":
-        return
-    document, first = rows.document, rows.members[0]
-    if rows.inner:
-        members = document.members(first.value, first.end)
-        first = next(member for member in members if member.name == rows.inner)
-    whole = content.document
-    own = whole.members(whole.root.start, whole.root.end) if whole is not None else []
-    taken = {member.name for member in own}
-    for member in document.members(first.value, first.end):
-        if member.name not in taken:
-            yield str(member.name)
-
-
-def _fields(names: list[str], visible: str) -> str:
-    shown = [name for name in names if _is_shown(name, visible)][:_MOST_FIELDS]
-    return f"fields={json.dumps(shown, ensure_ascii=False)}" if shown else ""
-
-
-def _is_shown(name: str, visible: str) -> bool:
-    is_short = 0 < len(name) <= _LONGEST_NAME and name.isprintable()
-    is_plain = name == name.strip() and _ENDINGS.isdisjoint(name)
-    return is_short and is_plain and name in visible
+def _row_count(content: Reading) -> int:
+    if content.table is not None:
+        return len(content.table.rows)
+    return len(content.rows.members) if content.rows is not None else 0
 
 
 def _path(document: Document, visible: str) -> str:
-    """The place of the largest value right under the root."""
+    """Return the path of the largest value right under the root; empty if it may not be named."""
     members = document.members(document.root.start, document.root.end)
     if not members:
         return ""
@@ -110,6 +96,4 @@ def _path(document: Document, visible: str) -> str:
     path = step("$", largest.name)
     name = str(largest.name)
     is_plain = path.isprintable() and _ENDINGS.isdisjoint(name)
-    if len(path) > _LONGEST_PATH or not is_plain or name not in visible:
-        return 'path="$"'
-    return f"path={json.dumps(path, ensure_ascii=False)}"
+    return path if len(path) <= _LONGEST_PATH and is_plain and name in visible else ""

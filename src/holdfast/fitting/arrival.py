@@ -16,7 +16,7 @@ import msgspec
 from holdfast.cite import Citation, CitingRules, is_long
 from holdfast.cite.remainder import REPEATED
 from holdfast.errors import PrivacyError
-from holdfast.expand.tool import DESCRIPTION, NAME, OTHER_NAME
+from holdfast.expand.tool import NAME, OTHER_NAME, is_opener
 from holdfast.fitting.calls import call_of, calls_before, scalars
 from holdfast.fitting.draft import Draft, standing_for
 from holdfast.fitting.keeping import is_kept
@@ -135,7 +135,7 @@ def cite_arrivals(
 
 def openers(asked: Conversation) -> set[str]:
     """The client's own tools that open refs: they are ours by their words."""
-    return {tool.name for tool in offered_tools(asked) if tool.description == DESCRIPTION}
+    return {tool.name for tool in offered_tools(asked) if is_opener(tool)}
 
 
 def cite_at(places: Sequence[int], draft: Draft, citing: Citing, leaving: Leaving) -> Draft:
@@ -352,8 +352,8 @@ def expansion_tool(conversation: Conversation) -> tuple[str, bool]:
 
     A client's tool of another meaning may have its usual name.
     """
-    offered = {tool.name: tool.description for tool in offered_tools(conversation)}
+    offered = {tool.name: tool for tool in offered_tools(conversation)}
     for name in (NAME, OTHER_NAME):
-        if name not in offered or offered[name] == DESCRIPTION:
+        if name not in offered or is_opener(offered[name]):
             return name, name in offered
     return OTHER_NAME, True

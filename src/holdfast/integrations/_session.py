@@ -25,6 +25,7 @@ from holdfast.errors import (
     StoreError,
 )
 from holdfast.expand.calls import parse_call
+from holdfast.expand.misses import refusal
 from holdfast.fitting import FitOptions, Fitted
 from holdfast.integrations._host import Host, log
 from holdfast.integrations._thread import BY_OBJECT, Form, Memo, Thread, span_of
@@ -239,6 +240,6 @@ class Threads(Generic[M]):
 
 def _refusal(error: HoldfastError) -> str:
     if isinstance(error, ExpandError):
-        return f"[{error}]"
+        return refusal(error)
     log.warning("nothing could be opened: %s", error)
     return NO_STORE if isinstance(error, StoreError) else f"[{error}]"

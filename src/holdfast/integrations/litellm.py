@@ -28,7 +28,7 @@ except ImportError as error:
     raise missing_extra("litellm", error) from error
 
 from holdfast.engine import Holdfast
-from holdfast.expand.tool import DESCRIPTION
+from holdfast.expand.tool import DESCRIPTIONS
 from holdfast.fitting import FitOptions
 from holdfast.integrations._host import Host
 from holdfast.integrations._session import Fit, Threads
@@ -158,7 +158,7 @@ _AROUND = (
 def _opener(tools: Sequence[Mapping[str, Any]] | None) -> str:
     """What the tool that opens refs is called in a request: a caller may have one of its name."""
     offered = (tool.get("function") or {} for tool in tools or ())
-    ours = (tool["name"] for tool in offered if tool.get("description") == DESCRIPTION)
+    ours = (tool["name"] for tool in offered if tool.get("description") in DESCRIPTIONS)
     return next(ours, "")
 
 

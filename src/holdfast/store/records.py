@@ -129,6 +129,8 @@ EditAction = Literal[
     "withhold",  # tools were taken out, or may not be called
     "usage",  # the stream was asked to report its usage
     "layout",  # white space between messages was made even
+    "refuse",  # calls of the tool that opens refs opened nothing, or repeated an earlier one
+    "resend",  # it went out again without the tool that opens refs, for the answer was empty
     "route",  # it went to another upstream, under another name or in another dialect
     "answer",  # an answer that was kept was given again, and nothing went out
 ]

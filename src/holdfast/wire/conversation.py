@@ -265,7 +265,10 @@ class Conversation:
 
     def with_field(self, name: str, value: Any) -> Conversation:
         """These messages in the same body with one of its own fields set, unchecked."""
-        hollow = splice(self.frame.hollow, (name,), encode(value))
+        return self.with_body(splice(self.frame.hollow, (name,), encode(value)))
+
+    def with_body(self, hollow: bytes) -> Conversation:
+        """Return these messages in another body, given without messages, unchecked."""
         return self.with_frame(self._frame_of(hollow))
 
     # --- how edits are made --------------------------------------------------------------------

@@ -115,6 +115,42 @@ def without_tools(conversation: Conversation, tools: Collection[Tool]) -> Conver
     return relisted(conversation, lambda listed: _remaining(listed, place, gone))
 
 
+def without_fields(conversation: Conversation, names: Collection[str]) -> Conversation:
+    """Return the request without some fields that stand beside its messages."""
+    inside = conversation.frame.place[:-1]
+    hollow = conversation.frame.hollow
+    start, stop = offsets(hollow, inside)
+    kept = {key: raw for key, raw in fields(hollow[start:stop]).items() if key not in names}
+    return conversation.with_body(hollow[:start] + encode(kept) + hollow[stop:])
+
+
+def remove_tools(conversation: Conversation, removed: Callable[[str], bool]) -> Conversation | None:
+    """Return the same request without some tools; None where they cannot be taken out of it.
+
+    For a model that ignores `tool_choice`: the provider has to read the whole request again.
+    """
+    gone = [tool for tool in conversation.tools if removed(tool.name)]
+    depth = len(conversation.frame.place) - 1
+    if any(tool.place[depth] != "tools" for tool in gone):  # OpenAI's `functions`
+        return None
+    kept = tuple(m for m in conversation.messages if not _adds_only(m, removed))
+    if len(kept) < len(conversation.messages):
+        conversation = conversation.with_messages(kept)
+    if len(gone) < len(conversation.tools):
+        return without_tools(conversation, gone) if gone else conversation
+    return without_fields(conversation, _TOOL_FIELDS) if gone else conversation
+
+
+_TOOL_FIELDS = ("tools", "tool_choice", "parallel_tool_calls", "toolConfig", "tool_config")
+"""What providers refuse in a request without tools."""
+
+
+def _adds_only(message: Message, removed: Callable[[str], bool]) -> bool:
+    """Return whether a message is there only to add tools that are removed."""
+    added = tools_added(message)
+    return bool(added) and all(removed(tool.name) for tool in added)
+
+
 def relisted(conversation: Conversation, change: Callable[[bytes], bytes]) -> Conversation:
     """The request with its list of tools written anew."""
     place: Place = (*conversation.frame.place[:-1], "tools")
@@ -175,7 +211,12 @@ def adds_tools(conversation: Conversation) -> bool:
 
 def has_tools(message: Message) -> bool:
     """Whether a message adds tools."""
-    return bool(_with_added((), (message,)))
+    return bool(tools_added(message))
+
+
+def tools_added(message: Message) -> tuple[Tool, ...]:
+    """Return the tools that a message adds, in the dialects in which one can."""
+    return _with_added((), (message,)) if message.dialect in _TAKING else ()
 
 
 def changes_tools(model: str) -> bool:

@@ -127,7 +127,7 @@ def test_a_long_structured_result_still_is_what_its_schema_says() -> None:
             omitted = result.structured_content["holdfast_omitted"]["rows"]
             assert omitted["items"] == 2000
             opened = await gateway.engine.expand_ref(
-                omitted["ref_id"], {"path": f"{omitted['path']}[1999].number"}
+                omitted["ref"], {"path": f"{omitted['find']}[1999].number"}
             )
             assert opened.content.strip() == "1999"
 

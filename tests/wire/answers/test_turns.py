@@ -14,7 +14,6 @@ from holdfast.errors import EditError
 from holdfast.wire import read, validate
 from holdfast.wire import write as wire_write
 from holdfast.wire.answers import (
-    NOTHING_SAID,
     Call,
     Hop,
     Kept,
@@ -23,6 +22,7 @@ from holdfast.wire.answers import (
     rejoin,
     split,
 )
+from holdfast.wire.answers.turns import FORMER_NOTE
 from tests.wire.answers.streams import (
     DIALECTS,
     HIDDEN,
@@ -214,12 +214,12 @@ def _words(chain: list[Script]) -> str:
 
 
 def note(dialect: str) -> list[Any]:
-    """The proxy's words in place of an answer, as the client sends them back."""
+    """Words of an earlier version in place of an answer, as the client sends them back."""
     if dialect == "gemini":
-        return [{"role": "model", "parts": [{"text": NOTHING_SAID}]}]
+        return [{"role": "model", "parts": [{"text": FORMER_NOTE}]}]
     if dialect == "anthropic":
-        return [{"role": "assistant", "content": [{"type": "text", "text": NOTHING_SAID}]}]
-    return [{"role": "assistant", "content": NOTHING_SAID}]
+        return [{"role": "assistant", "content": [{"type": "text", "text": FORMER_NOTE}]}]
+    return [{"role": "assistant", "content": FORMER_NOTE}]
 
 
 def joined(shown: list[Any], dialect: str) -> list[Any]:
@@ -303,7 +303,7 @@ def test_an_answer_of_which_the_client_saw_only_a_note_comes_back(dialect: str) 
     body = request(dialect, *joined([*seen, *note(dialect)], dialect), question)
     whole = rejoined(body, dialect, [Kept((hop,), index=1)])
     assert validate(whole, dialect) == []
-    assert NOTHING_SAID.encode() not in whole
+    assert FORMER_NOTE.encode() not in whole
     assert b"opened call_hidden" in whole
 
 

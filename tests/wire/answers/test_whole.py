@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from holdfast.budget.usage import Usage, reported_usage
 from holdfast.errors import ProviderError
 from holdfast.wire.answers import (
-    NOTHING_SAID,
     Call,
     Relay,
     Said,
@@ -112,9 +111,7 @@ def test_joined_answers_say_all_that_is_not_hidden_and_what_it_cost(
     assert answer.id in ("", read_answer(bodies[0], dialect).id)
     assert [call.id for call in answer.calls] == shown(last)
     text = "".join(said.text for said in several)
-    all_hidden = not text and not shown(last) and (before or last.calls)
-    wanted = NOTHING_SAID if all_hidden else text
-    assert "".join("".join(answer.texts).split()) == "".join(wanted.split())
+    assert "".join("".join(answer.texts).split()) == "".join(text.split())
     output = sum(s.output_tokens for s in several)
     spent = Usage(sum(s.input_tokens for s in several), output)
     usages = (read_answer(body, dialect).usage for body in bodies)
@@ -147,9 +144,9 @@ def _without_visible(said: Said, number: int) -> Said:
 def test_no_stop_reason_tells_of_a_hidden_call(dialect: str, stop: str) -> None:
     call = Call("h", HIDDEN, "{}")
     said = Said(id="a", model="m", created=1, calls=(call,), input_tokens=1, output_tokens=1)
-    joined = join_answers([compose_answer(said, dialect)], dialect, hidden, "Nothing to add.")
+    joined = join_answers([compose_answer(said, dialect)], dialect, hidden)
     answer = read_answer(joined, dialect)
-    assert (answer.stop_reason, answer.texts) == (stop, ("Nothing to add.",))
+    assert (answer.stop_reason, "".join(answer.texts)) == (stop, "")
 
 
 def test_responses_body_does_not_list_the_hidden_tool() -> None:

@@ -94,7 +94,7 @@ async def _search(engine: Holdfast, asked: dict[str, Any]) -> Answer:
         item(f"{info.ref_id}: {in_one_line(summary)[:_MOST_TITLE]}")
         for info, summary in zip(hits, summaries, strict=True)
     ]
-    text = "\n".join([f"Stored contents, opened with {NAME}(ref_id):", *lines])
+    text = "\n".join([f"Stored contents, opened with {NAME}:", *lines])
     values = [
         {"ref_id": info.ref_id, "kind": info.kind, "summary": summary, "tokens": info.tokens}
         for info, summary in zip(hits, summaries, strict=True)

@@ -143,7 +143,7 @@ def _with(
         return [*value[:at], _with(child, rest, whole, ref, opener), *value[at + 1 :]]
     if rest or not isinstance(child, list):
         return {**value, step: _with(child, rest, whole, ref, opener)}
-    note = {"items": len(child), "shown": _FIRST_ITEMS, "ref_id": ref, "path": json_path(whole)}
+    note = {"items": len(child), "shown": _FIRST_ITEMS, "ref": ref, "find": json_path(whole)}
     omitted = {**value.get(OMITTED, {}), step: note}
     return {**value, step: child[:_FIRST_ITEMS], OMITTED: omitted}
 
@@ -151,7 +151,7 @@ def _with(
 def _line(text: str, path: tuple[str | int, ...], ref: str, opener: str) -> str:
     """What stands in the place of a text: how it begins, how long it is, and what opens it."""
     head = in_one_line(text[:_HEAD])
-    way = msgspec.json.encode({"ref_id": ref, "path": json_path(path)}).decode()
+    way = msgspec.json.encode({"ref": ref, "find": json_path(path)}).decode()
     return f"{head}… [{count(text):,} tokens, opened by {opener} {way}]"
 
 

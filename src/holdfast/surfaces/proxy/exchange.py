@@ -15,8 +15,10 @@ from typing import Any
 
 from holdfast.answers import Answer
 from holdfast.calling.network import Reply, UpstreamError, is_stream
+from holdfast.calling.own_tools import OwnTools, added_tools
 from holdfast.engine import Holdfast, ReusedAnswer
 from holdfast.errors import StoreError
+from holdfast.expand.finding import OUR_TOOLS
 from holdfast.faults import Faults
 from holdfast.surfaces.proxy.answer_stream import joined_stream, passed_stream
 from holdfast.surfaces.proxy.delivery import Outcome, Pieces, account
@@ -40,7 +42,6 @@ from holdfast.wire.answers import (
     read_answer,
 )
 from holdfast.wire.answers import Answer as UpstreamAnswer
-from holdfast.wire.tools import offered_tools
 
 PREPARE_SECONDS = 60.0
 """How long a request is made ready before it goes out unedited. The store has a shorter deadline of
@@ -150,8 +151,8 @@ class Handling:
             self.service.telemetry.metrics.answered("miss")
         self.incoming.seen.session = prepared.session.name
         self.dispatch.leave_out(partial(self._preparing.takes, prepared))
-        offered = await self._offered_in(prepared)
-        self.hidden = HiddenCalls(self._preparing, prepared, self.faults, offered)
+        own_tools = await self._own_tools_in(prepared)
+        self.hidden = HiddenCalls(self._preparing, prepared, self.faults, own_tools)
         return prepared
 
     async def unedited(self, conversation: Conversation) -> Prepared:
@@ -161,13 +162,13 @@ class Handling:
         self.hidden = HiddenCalls(self._preparing, prepared, self.faults)
         return prepared
 
-    async def _offered_in(self, prepared: Prepared) -> frozenset[str]:
-        """The tools that go out and are not the client's own; it may have 10,000 of those."""
+    async def _own_tools_in(self, prepared: Prepared) -> OwnTools:
+        """Return the tools that go out and are not the client's, which may have 10,000 of them."""
         asked, sent = prepared.asked, prepared.sent
         if asked is sent:
-            return frozenset()
+            return OwnTools()
         size = len(sent.frame.head) + len(sent.frame.tail)
-        work = partial(_added_tools, asked, sent)
+        work = partial(added_tools, asked, sent, OUR_TOOLS)
         return await self.service.engine.workers.off_loop(size // READING, work)
 
     async def _sent(self, prepared: Prepared) -> Outcome:
@@ -296,8 +297,3 @@ class Handling:
         hops = answer.hops if answer is not None else ()
         ended = Ended(self.record.first_id, stop_reason, turn, calls, usage, hops)
         self.remembering.keep(ended, prepared.fitted, prepared.session.name)
-
-
-def _added_tools(asked: Conversation, sent: Conversation) -> frozenset[str]:
-    names = {tool.name for tool in offered_tools(sent)}
-    return frozenset(names - {tool.name for tool in offered_tools(asked)})

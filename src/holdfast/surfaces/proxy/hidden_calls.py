@@ -11,8 +11,9 @@ from typing import TypeVar
 
 from holdfast.calling.expansions import MOST_CALLS, Expansions
 from holdfast.calling.finding import ToolFinder
+from holdfast.calling.own_tools import OwnTools
 from holdfast.engine import ToolUse
-from holdfast.expand.finding import FINDERS, OUR_TOOLS
+from holdfast.expand.finding import FINDERS
 from holdfast.faults import Faults
 from holdfast.fitting import Fitted
 from holdfast.fitting.deferring import deferred_tools
@@ -21,7 +22,6 @@ from holdfast.surfaces.proxy.preparing import Prepared, Preparing
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Call, Handed, Hop, turn_calls, with_own_ids
 from holdfast.wire.thinking import unbound, unbound_turn
-from holdfast.wire.withdrawing import withdraw
 
 _T = TypeVar("_T")
 _CALL_BYTES = 100
@@ -36,10 +36,10 @@ class HiddenCalls:
         preparing: Preparing,
         prepared: Prepared,
         faults: Faults,
-        offered: frozenset[str] = frozenset(),
+        own_tools: OwnTools | None = None,
     ) -> None:
-        """Begin; `offered` are the tools that went out and are not the client's own."""
-        self.offered = offered
+        """Begin; `own_tools` are the tools that went out and are not the client's own."""
+        self._own_tools = own_tools or OwnTools()
         self.hops: list[Hop] = []
         """Upstream calls so far, with what the model opened in each."""
         self.handed: Handed = {}
@@ -53,8 +53,6 @@ class HiddenCalls:
         self._prepared = prepared
         self._faults = faults
         self._failures = 0
-        self._refusals = 0
-        """Turns with too many hidden calls."""
         self._finder: ToolFinder
 
     def is_hidden(self, name: str) -> bool:
@@ -63,11 +61,16 @@ class HiddenCalls:
         A model that was talked into a tool it was not given would open what a tenant owns for a
         request that cites nothing.
         """
-        return name in OUR_TOOLS and name in self.offered
+        return name in self._own_tools
+
+    @property
+    def offered(self) -> frozenset[str]:
+        """The names of these tools."""
+        return self._own_tools.names
 
     def may_be_in(self, body: bytes) -> bool:
         """Return whether an answer that nobody could read may hold a hidden call."""
-        return any(name.encode() in body for name in self.offered)
+        return any(name.encode() in body.lower() for name in self.offered)
 
     async def next_request(
         self, sent: Conversation, turn_of: Callable[[], tuple[bytes, ...]], asked: Sequence[Call]
@@ -97,12 +100,12 @@ class HiddenCalls:
         hidden = await self._off_loop(asked, partial(self._hidden_among, asked))
         if not hidden:
             self._count_uses(asked)
-            if not self.hops:
+            if self.expansions is None:
                 return None
-            return self._last_turn(await self._off_loop(asked, turn_of))
+            return self._last_turn(self.expansions, await self._off_loop(asked, turn_of))
         if len(hidden) > MOST_CALLS:
             return self._refused(sent, len(hidden), alone=len(hidden) == len(asked))
-        turn = with_own_ids(turn_of(), sent, self.is_hidden)
+        turn = with_own_ids(turn_of(), sent, self._own_tools.name_of)
         calls = turn_calls(turn, sent.dialect)
         expansions = self.expansions = self.expansions or self._begin()
         handed = self.handed = await self._finder.handed(calls) if self._is_lazy else {}
@@ -119,12 +122,12 @@ class HiddenCalls:
             self.hops.append(Hop(step.turn, step.results, dict(handed)))
         return step.following
 
-    def _last_turn(self, turn: tuple[bytes, ...]) -> Conversation | None:
+    def _last_turn(self, expansions: Expansions, turn: tuple[bytes, ...]) -> Conversation | None:
         """Keep the turn that ends an answer; return the first request again if it is empty."""
-        again = self.expansions.ask_again(turn) if self.expansions is not None else None
-        if again is not None:
+        again = expansions.ask_again(turn)
+        if expansions.is_asked_again:
             self.hops.clear()
-        else:
+        elif self.hops:
             self.hops.append(Hop(turn))
         return again
 
@@ -132,16 +135,14 @@ class HiddenCalls:
         return [call for call in calls if self.is_hidden(call.name)]
 
     def _refused(self, sent: Conversation, calls: int, *, alone: bool) -> Conversation | None:
-        """Answer none of too many hidden calls; return the request without our tools, once.
+        """Answer none of too many hidden calls; return the request without our tools.
 
         The turn is not kept: the client sees what else is in it, and its own calls above all.
         """
         log.warning(Fields(event="too_many_calls", calls=calls, most=MOST_CALLS))
-        self._refusals += 1
-        if alone and self._refusals == 1:
-            return withdraw(sent, self.is_hidden)
         self.hops.clear()  # they would lack their last turn when the client goes on
-        return None
+        expansions = self.expansions = self.expansions or self._begin()
+        return expansions.refuse_all(sent) if alone else None
 
     async def _off_loop(self, calls: Sequence[Call], work: Callable[[], _T]) -> _T:
         """Work on a turn with some calls; with many of them off the event loop."""

@@ -18,7 +18,6 @@ from holdfast.wire.answers.marks import with_marks
 from holdfast.wire.answers.rejoining import rejoin
 from holdfast.wire.answers.relay import CONTINUED, Relay, resumed
 from holdfast.wire.answers.shared import (
-    NOTHING_SAID,
     Call,
     Handed,
     Hidden,
@@ -47,7 +46,6 @@ from holdfast.wire.answers.whole import Answer, join_answers, read_answer
 
 __all__ = [
     "CONTINUED",
-    "NOTHING_SAID",
     "OVERFLOW",
     "Answer",
     "AnswerTranslator",

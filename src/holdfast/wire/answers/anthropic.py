@@ -11,7 +11,6 @@ from typing import Any
 
 from holdfast.wire.answers.joiner import Joiner, changed
 from holdfast.wire.answers.shared import (
-    NOTHING_SAID,
     Call,
     Handed,
     Hidden,
@@ -54,9 +53,7 @@ def without(message: Any, hidden: Hidden) -> Any:
     return {**message, "content": kept} if kept else None
 
 
-def join_bodies(
-    bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str, handed: Handed
-) -> dict[str, Any]:
+def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, handed: Handed) -> dict[str, Any]:
     """Several answers as one."""
     blocks = [
         block
@@ -66,8 +63,6 @@ def join_bodies(
     ]
     natives = [b for b in dicts(bodies[-1].get("content")) if b.get("type") == "tool_use"]
     blocks += [_handed(block, call) for block, call in handed_calls(natives, handed)]
-    if not any(block.get("type") == "tool_use" or text(block.get("text")) for block in blocks):
-        blocks.append({"type": "text", "text": note or NOTHING_SAID})
     stop = bodies[-1].get("stop_reason")
     if stop == "tool_use" and not any(block.get("type") == "tool_use" for block in blocks):
         stop = "end_turn"
@@ -182,12 +177,6 @@ class AnthropicJoiner(Joiner):
             value = {**value, "delta": delta, "usage": self.reported}
         out.append(changed(value, event))
 
-    def say(self, words: str, out: list[bytes]) -> None:
-        """Put a text of the proxy's own into the stream."""
-        out.extend(text_block(self._next, [words]))
-        self._next += 1
-        self.spoken = True
-
     def give_calls(self, handed: Handed, out: list[bytes]) -> None:
         """Put whole calls into the stream, as blocks of one piece."""
         natives = [
@@ -264,25 +253,6 @@ class _Block:
 
     def _joined(self, key: str) -> str:
         return "".join(piece for piece in self._pieces.get(key, ()) if isinstance(piece, str))
-
-
-def text_block(index: int, pieces: Sequence[str]) -> list[bytes]:
-    """The events of a block of text."""
-    start = {"type": "text", "text": ""}
-    return [
-        named({"type": "content_block_start", "index": index, "content_block": start}),
-        *(
-            named(
-                {
-                    "type": "content_block_delta",
-                    "index": index,
-                    "delta": {"type": "text_delta", "text": piece},
-                }
-            )
-            for piece in pieces
-        ),
-        named({"type": "content_block_stop", "index": index}),
-    ]
 
 
 def named(value: dict[str, Any]) -> bytes:

@@ -12,7 +12,6 @@ from typing import Any
 
 from holdfast.wire.answers.joiner import Joiner, changed
 from holdfast.wire.answers.shared import (
-    NOTHING_SAID,
     PARAGRAPH,
     Call,
     Handed,
@@ -59,9 +58,7 @@ def without(message: Any, hidden: Hidden) -> Any:
     return {**message, "parts": kept} if kept else None
 
 
-def join_bodies(
-    bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str, handed: Handed
-) -> dict[str, Any]:
+def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, handed: Handed) -> dict[str, Any]:
     """Several answers as one."""
     candidates = [
         _with_parts(one, [part for part in _parts(one) if not _is_hidden(part, hidden)])
@@ -75,8 +72,6 @@ def join_bodies(
         ]
         parts = _parted(parts, _parts(candidates[0]))
         parts += _handed(_parts(_first(bodies[-1])), handed)
-        if not any(_says(part) for part in parts):
-            parts.append({"text": note or NOTHING_SAID})
         candidates[0] = _with_parts(candidates[0], parts)
     usage = joined_usage([usage_of(body) for body in bodies])
     first = {key: bodies[0][key] for key in ("responseId",) if key in bodies[0]}
@@ -262,11 +257,6 @@ class GeminiJoiner(Joiner):
         if "usageMetadata" in value:
             value = {**value, "usageMetadata": self.reported}
         out.append(changed(value, event))
-
-    def say(self, words: str, out: list[bytes]) -> None:
-        """Put a text of the proxy's own into the stream."""
-        self._give_own([{"text": PARAGRAPH + words if self._wrote else words}], out)
-        self.spoken = self._wrote = True
 
     def give_calls(self, handed: Handed, out: list[bytes]) -> None:
         """Put whole calls into the stream, in one chunk."""

@@ -134,10 +134,6 @@ class Joiner(ABC):
         """Give an end that was held back."""
 
     @abstractmethod
-    def say(self, words: str, out: list[bytes]) -> None:
-        """Put a text of the proxy's own into the stream."""
-
-    @abstractmethod
     def messages(self) -> list[Any]:
         """The assistant's turn of this upstream stream, as the next request has it."""
 

@@ -12,7 +12,6 @@ from typing import Any
 from holdfast.wire.answers.chat_pieces import GrowingChoice, index_of, name_of
 from holdfast.wire.answers.joiner import Joiner, changed
 from holdfast.wire.answers.shared import (
-    NOTHING_SAID,
     PARAGRAPH,
     Call,
     Handed,
@@ -64,9 +63,7 @@ def without(message: Any, hidden: Hidden) -> Any:
     return rest if message.get("content") or message.get("refusal") else None
 
 
-def join_bodies(
-    bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str, handed: Handed
-) -> dict[str, Any]:
+def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, handed: Handed) -> dict[str, Any]:
     """Several answers as one."""
     choices = [
         _shown(choice, hidden, handed if n == 0 else {})
@@ -80,8 +77,6 @@ def join_bodies(
                 said = [_words(one.get(key)) for one in (*earlier, message)]
                 if any(said[:-1]):
                     message[key] = PARAGRAPH.join(filter(None, said))
-        if not _says(message):
-            message["content"] = note or NOTHING_SAID
     usage = joined_usage([usage_of(body) for body in bodies])
     first = {key: bodies[0][key] for key in _IDENTITY if key in bodies[0]}
     billed = {"usage": usage} if usage else {}
@@ -320,12 +315,6 @@ class ChatJoiner(Joiner):
 
     def _shows_calls(self, choice: dict[str, Any]) -> bool:
         return any(slot.shown is not None for slot in self._choice(choice).slots)
-
-    def say(self, words: str, out: list[bytes]) -> None:
-        """Put a text of the proxy's own into the stream."""
-        delta = {"content": words if not self.spoken else PARAGRAPH + words}
-        out.append(write_event(encode(chunk(self._identity, self._model, delta))))
-        self.spoken = True
 
     def give_calls(self, handed: Handed, out: list[bytes]) -> None:
         """Put whole calls into the stream, numbered on."""

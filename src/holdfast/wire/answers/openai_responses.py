@@ -11,7 +11,6 @@ from typing import Any
 
 from holdfast.wire.answers.joiner import Joiner, changed
 from holdfast.wire.answers.shared import (
-    NOTHING_SAID,
     Call,
     Handed,
     Hidden,
@@ -60,14 +59,10 @@ def without(message: Any, hidden: Hidden) -> Any:
     return None if _is_hidden(message, hidden) else message
 
 
-def join_bodies(
-    bodies: Sequence[dict[str, Any]], hidden: Hidden, note: str, handed: Handed
-) -> dict[str, Any]:
+def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, handed: Handed) -> dict[str, Any]:
     """Several answers as one."""
     items = [item for body in bodies for item in turn_of(body) if not _is_hidden(item, hidden)]
     items += _handed(turn_of(bodies[-1]), handed)
-    if not any(_says(item) for item in items):
-        items.append(message_item(_note_id(items), note or NOTHING_SAID))
     usage = joined_usage([usage_of(body) for body in bodies])
     return _joined(bodies[-1], bodies[0], items, usage, hidden)
 
@@ -106,17 +101,6 @@ def _handed(items: Sequence[dict[str, Any]], handed: Handed) -> list[dict[str, A
         {**item, "call_id": call.id, "name": call.name, "arguments": call.arguments}
         for item, call in handed_calls(natives, handed)
     ]
-
-
-def _says(item: dict[str, Any]) -> bool:
-    """Whether an item is an answer: a message with words, a call, or what a tool made."""
-    if item.get("type") == "message":
-        return any(part.get("text") or part.get("refusal") for part in dicts(item.get("content")))
-    return item.get("type") != "reasoning"
-
-
-def _note_id(items: Sequence[Any]) -> str:
-    return f"msg_holdfast_{len(items)}"
 
 
 # --- streams -----------------------------------------------------------------------------------
@@ -253,11 +237,6 @@ class ResponsesJoiner(Joiner):
         value = {**value, "response": self._joined(value["response"])}
         self._give(value, event, out, touched=True)
 
-    def say(self, words: str, out: list[bytes]) -> None:
-        """Put a text of the proxy's own into the stream."""
-        item = message_item(_note_id([*self._earlier, *self._items]), words)
-        self._give_own(item, message_events(item, self._next_index, [words]), out)
-
     def give_calls(self, handed: Handed, out: list[bytes]) -> None:
         """Put whole calls into the stream, as items of one piece."""
         for item in _handed(self.messages(), handed):
@@ -337,12 +316,6 @@ def message_item(item_id: str, words: str, kind: str = "output_text") -> dict[st
         "role": "assistant",
         "content": [part],
     }
-
-
-def message_events(item: dict[str, Any], index: int, pieces: Iterable[str]) -> list[dict[str, Any]]:
-    """The events of a message with one text, without their numbers."""
-    grown = [message_delta(item, index, piece) for piece in pieces]
-    return [*message_added(item, index), *grown, *message_done(item, index)]
 
 
 def message_added(item: dict[str, Any], index: int) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from holdfast.wire.answers.gemini import GeminiJoiner
 from holdfast.wire.answers.joiner import Joiner
 from holdfast.wire.answers.openai_chat import ChatJoiner
 from holdfast.wire.answers.openai_responses import ResponsesJoiner
-from holdfast.wire.answers.shared import NOTHING_SAID, Call, Handed, Hidden, load
+from holdfast.wire.answers.shared import Call, Handed, Hidden, load
 from holdfast.wire.answers.sse import MAX_EVENT_BYTES, MAX_STREAM_BYTES, Event, EventParser, endless
 from holdfast.wire.strict import encode
 
@@ -155,17 +155,15 @@ class Relay:
             self._joiner.hand(handed, out)
         return self._whole(out)
 
-    def close(self, note: str = "") -> list[bytes]:
+    def close(self) -> list[bytes]:
         """Give the end that was held back; nothing if it went through already.
 
-        An answer of which all was hidden gets `note`, or a sentence that says so: no answer is
-        empty. A stream that failed gets no end: see `error`.
+        An answer of which all was hidden is empty: words of ours are never the model's. A stream
+        that failed gets no end: see `error`.
         """
         out = [self._half] if self._half and not self._joiner.holding else []
         self._half = b""
         if self._joiner.tail:
-            if note or self.silent:
-                self._joiner.say(note or NOTHING_SAID, out)
             self._joiner.release(out)
         return self._whole(out)
 

@@ -15,9 +15,6 @@ from holdfast.errors import LimitError, ShapeError
 from holdfast.wire import DIALECTS, Block, ToolCall
 from holdfast.wire.strict import decode, encode
 
-NOTHING_SAID = "The model opened stored content and then ended its turn without an answer."
-"""What stands in an answer that would be empty because all it held was hidden."""
-
 PARAGRAPH = "\n\n"
 """Parts the text of two upstream answers where the dialect has one text for both."""
 

@@ -6,7 +6,7 @@ requests through `wire`, so that every message it does not touch keeps its very 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
@@ -19,7 +19,7 @@ from holdfast.wire import (
     ToolResult,
 )
 from holdfast.wire.answers import anthropic, gemini, openai_chat, openai_responses
-from holdfast.wire.answers.shared import NOTHING_SAID, Call, Hidden, calls_in, dicts
+from holdfast.wire.answers.shared import Call, Hidden, calls_in, dicts
 from holdfast.wire.strict import decode, encode
 from holdfast.wire.values import take
 
@@ -29,6 +29,9 @@ _WITHOUT = {
     "anthropic": anthropic.without,
     "gemini": gemini.without,
 }
+
+
+FORMER_NOTE = "The model opened stored content and then ended its turn without an answer."
 
 
 class Hop(msgspec.Struct, frozen=True):
@@ -47,8 +50,8 @@ class Kept(msgspec.Struct, frozen=True):
     """What the proxy keeps of an answer with hidden calls until the client's next request."""
 
     hops: tuple[Hop, ...]
-    note: str = NOTHING_SAID
-    """What the proxy has said instead of the model, if it had to: `Relay.close`, `join_answers`."""
+    note: str = FORMER_NOTE
+    """What the client may have been told instead of an empty answer, by earlier versions."""
     index: int = 0
     """How many messages the client's request had: where it will put the answer."""
     place: str = ""
@@ -124,21 +127,28 @@ def turn_calls(turn: Sequence[bytes], dialect: str) -> list[Call]:
 
 
 def with_own_ids(
-    turn: Sequence[bytes], conversation: Conversation, hidden: Hidden
+    turn: Sequence[bytes], conversation: Conversation, hidden_name: Callable[[str], str]
 ) -> tuple[bytes, ...]:
-    """The same turn, its hidden calls with ids that no other call of the conversation has.
+    """Return the same turn, its hidden calls with ids that no other call has, and right names.
 
-    Some services number the calls of each answer anew; the client never sees these.
+    Some services number the calls of each answer anew; the client never sees these. `hidden_name`
+    gives the name of the hidden tool that a call means, or nothing: OpenAI refuses a history in
+    which a call is named `functions.expand_ref`.
     """
     taken = {call.id for message in conversation.messages for call in message.calls}
     values = [decode(raw) for raw in turn]
     fresh = False
     for made in _calls(values, conversation.dialect):
+        name = _name(made)
+        meant = hidden_name(name)
+        if meant and meant != name:
+            (made if "name" in made else made["function"])["name"] = meant
+            fresh = True
         key = "call_id" if conversation.dialect == "openai-responses" else "id"
         known = made.get(key)
         if not known or not isinstance(known, str):
             continue
-        if known in taken and hidden(_name(made)):
+        if known in taken and meant:
             made[key] = next(one for n in count(2) if (one := f"{known}_{n}") not in taken)
             fresh = True
         taken.add(made[key])

@@ -77,7 +77,6 @@ def join_answers(
     bodies: Sequence[bytes],
     dialect: str,
     hidden: Hidden,
-    note: str = "",
     *,
     handed: Handed | None = None,
 ) -> bytes:
@@ -85,15 +84,14 @@ def join_answers(
 
     In a dialect of `CONTINUED`, for in others nothing is hidden.
 
-    One answer that hides nothing is given back byte for byte. None is empty: where all was hidden,
-    `note` or a sentence that says so stands for it. Hidden calls of the last answer may be
-    `handed` to the client, as calls of its own tools.
+    One answer that hides nothing is given back byte for byte. Where all was hidden, the answer is
+    empty. Hidden calls of the last answer may be `handed` to the client, as calls of its own tools.
     """
     values = [_value(body) for body in bodies]
     spoken = _DIALECTS[dialect]
     if len(bodies) == 1 and not spoken.hides(values[0], hidden):
         return bodies[0]
-    joined: dict[str, Any] = spoken.join_bodies(values, hidden, note, handed or {})
+    joined: dict[str, Any] = spoken.join_bodies(values, hidden, handed or {})
     return encode(joined)
 
 
