@@ -15,6 +15,7 @@ VERSIONS = {
     "litellm": "litellm==1.103.7",
     "llmtrim": "llmtrim==0.13.7",
     "openai_agents": "openai-agents==0.24.0",
+    "xllamacpp": "xllamacpp==2026.10.11549",
 }
 # Peers fetch prices and models, report to their makers, and keep what they saw in the home folder;
 # figures must depend on none of these, and nothing of the data may leave.
