@@ -7,6 +7,7 @@ Both sets of questions, `tuning` and `final`, draw on different files and tasks.
 
 from __future__ import annotations
 
+import bisect
 import gzip
 import hashlib
 import itertools
@@ -54,6 +55,12 @@ def hash_number(text: str) -> int:
 def count(text: str) -> int:
     """Return the tokens of a text in o200k."""
     return count_ordinary("o200k_base", text)
+
+
+def first_tokens(text: str, most: int) -> str:
+    """Return the longest start of a text of at most so many tokens."""
+    end = bisect.bisect_right(range(len(text) + 1), most, key=lambda length: count(text[:length]))
+    return text[: end - 1]
 
 
 def contents(sizes: dict[str, tuple[int, int]] | None = None) -> list[Content]:

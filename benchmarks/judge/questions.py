@@ -40,7 +40,8 @@ _MONTHS = (
 )
 _DATE = re.compile(
     rf"\b(?:(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<month>{'|'.join(_MONTHS)})"
-    rf"|(?P<month2>{'|'.join(_MONTHS)}) (?P<day2>\d{{1,2}})(?:st|nd|rd|th)?)\b,? ?(?P<year>\d{{4}})?"
+    rf"|(?P<month2>{'|'.join(_MONTHS)}) (?P<day2>\d{{1,2}})(?:st|nd|rd|th)?)\b"
+    r",? ?(?P<year>\d{4})?"
 )
 
 

@@ -63,7 +63,9 @@ class AnswerFile:
 
     def write(self, key: str, reply: dict[str, Any]) -> None:
         with self._rows:
-            self._rows.execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", (key, json.dumps(reply)))
+            self._rows.execute(
+                "INSERT OR REPLACE INTO replies VALUES (?, ?)", (key, json.dumps(reply))
+            )
 
     def close(self) -> None:
         self._rows.close()
@@ -75,6 +77,8 @@ class Model:
     def __init__(self, address: str, answers: AnswerFile) -> None:
         self.calls: list[ModelCall] = []
         """Every request since the list was last cleared."""
+        self.scripted = ""
+        """Reply to the next request instead of the model's, where only the request matters."""
         self._address = urlsplit(address)
         self._answers = answers
         self._lock = threading.Lock()
@@ -90,8 +94,10 @@ class Model:
 
     def _complete(self, request: dict[str, Any]) -> dict[str, Any]:
         sent = model_request(request)
-        key = hashlib.sha256((weights.SHA256 + json.dumps(sent, sort_keys=True)).encode()).hexdigest()
-        reply = self._answers.read(key)
+        key = hashlib.sha256(
+            (weights.SHA256 + json.dumps(sent, sort_keys=True)).encode()
+        ).hexdigest()
+        reply = self._take_scripted() or self._answers.read(key)
         if reply is None:
             started = time.perf_counter()
             reply = self._post(sent)
@@ -130,6 +136,14 @@ class Model:
                 "total_tokens": usage["prompt_tokens"] + usage["completion_tokens"],
             },
         }
+
+    def _take_scripted(self) -> dict[str, Any] | None:
+        text, self.scripted = self.scripted, ""
+        if not text:
+            return None
+        choice = {"message": {"content": text}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1}
+        return {"choices": [choice], "usage": usage, "seconds": 0.0}
 
     def _post(self, body: dict[str, Any]) -> dict[str, Any]:
         host, port = self._address.hostname or "", self._address.port

