@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +33,8 @@ QUICK_CONDITIONS = ("full", "citation", "proxy", "late", "late-hand", "assembled
 
 def main() -> None:
     options = _read_options()
+    # Without a handler the process would end at once and leave the proxy behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("judge: terminated"))
     if not (DATA / "tool_results").exists():
         sys.exit("Recorded tool results are not on this machine: set HOLDFAST_DATA.")
     asked = judge_questions(options.set)
