@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from benchmarks.judge.conditions import HAS_READ, Rig, ask, question_messages
-from benchmarks.judge.contents import SIZES, Content, first_tokens
+from benchmarks.judge.contents import SIZES, Content, all_contents, first_tokens
 from benchmarks.judge.passages import passage_for
 from benchmarks.judge.questions import SETS, JudgeQuestion, is_right, judge_questions
 from benchmarks.judge.report import difference, mcnemar, report_lines, wilson
@@ -106,6 +106,7 @@ def both_sets() -> dict[str, list[JudgeQuestion]]:
 
 
 @needs_data
+@pytest.mark.slow
 def test_the_sets_are_large_enough_and_share_nothing(
     both_sets: dict[str, list[JudgeQuestion]],
 ) -> None:
@@ -126,11 +127,14 @@ def test_the_sets_are_large_enough_and_share_nothing(
 
 
 @needs_data
+@pytest.mark.slow
 def test_questions_are_the_same_every_time(both_sets: dict[str, list[JudgeQuestion]]) -> None:
+    all_contents.cache_clear()
     assert judge_questions("tuning") == both_sets["tuning"]
 
 
 @needs_data
+@pytest.mark.slow
 def test_each_answer_is_in_its_content_and_not_in_the_question(
     both_sets: dict[str, list[JudgeQuestion]],
 ) -> None:
@@ -254,8 +258,8 @@ def test_the_report_of_a_known_file(tmp_path: Path) -> None:
         append_result(path, _result("late", number, number < 4))
         append_result(path, _result("late-hand", number, number < 5))
     append_result(path, _result("full", 0, right=True))  # a repeated key replaces the first
-    with path.open("ab") as lines:
-        lines.write(b'{"torn')
+    with path.open("ab") as torn:
+        torn.write(b'{"torn')
     results = load_results(path)
     assert len(results) == 40
     layouts = {"full": "whole", "proxy": "whole", "late": "late", "late-hand": "late"}

@@ -289,7 +289,7 @@ def proxy_process(upstream: str, settings: Mapping[str, str]) -> Iterator[str]:
     fields["PYTHONUNBUFFERED"] = "1"
     fields |= {f"HOLDFAST_{name.upper()}": value for name, value in overrides.items()}
     holdfast = Path(environment.ROOT) / ".venv" / "bin" / "holdfast"
-    command = [holdfast, "serve", "--port", "0", "--store", "memory:", "--openai", upstream]
+    command = [str(holdfast), "serve", "--port", "0", "--store", "memory:", "--openai", upstream]
     process = subprocess.Popen(  # noqa: S603
         command, env=fields, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )

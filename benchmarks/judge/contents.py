@@ -8,6 +8,7 @@ Both sets of questions, `tuning` and `final`, draw on different files and tasks.
 from __future__ import annotations
 
 import bisect
+import functools
 import gzip
 import hashlib
 import itertools
@@ -69,6 +70,12 @@ def contents(sizes: dict[str, tuple[int, int]] | None = None) -> list[Content]:
     for content in itertools.chain(_parts(sizes or SIZES), _recorded(sizes or SIZES)):
         unique.setdefault(content.id, content)
     return sorted(unique.values(), key=lambda content: hash_number(content.id))
+
+
+@functools.cache
+def all_contents() -> list[Content]:
+    """Return the contents of the usual sizes; both sets of questions are about them."""
+    return contents()
 
 
 def _content(source: str, kind: str, size: str, text: str) -> Content:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from benchmarks import recall_data
-from benchmarks.judge.contents import Content, contents, hash_number
+from benchmarks.judge.contents import Content, all_contents, hash_number
 from benchmarks.questions import is_name, parse_content, questions, show_value
 
 SETS = ("tuning", "final")
@@ -83,7 +83,7 @@ def _dates(text: str) -> Iterator[tuple[int, str, str]]:
 
 def judge_questions(set_name: str) -> list[JudgeQuestion]:
     """Return all questions of a set; those about one content follow each other."""
-    chosen = [content for content in contents() if content.set_name == set_name]
+    chosen = [content for content in all_contents() if content.set_name == set_name]
     whole, late = _choose(chosen, WHOLE[set_name], LATE[set_name])
     return [
         *_about(whole, "whole", set_name),
@@ -147,11 +147,12 @@ def content_questions(content: Content, most: int) -> list[tuple[str, str, str]]
         chance.shuffle(asked)
     order = sorted(by_type, key=lambda type_: hash_number(content.id + type_))
     turns = itertools.zip_longest(*(by_type[type_] for type_ in order))
-    admitted = (q for turn in turns for q in turn if q and _is_fair(*q, content.text))
+    admitted = (q for turn in turns for q in turn if q and _is_fair(q, content.text))
     return list(itertools.islice(admitted, most))
 
 
-def _is_fair(type_: str, question: str, answer: str, text: str) -> bool:
+def _is_fair(asked: tuple[str, str, str], text: str) -> bool:
+    type_, question, answer = asked
     times = " ".join(text.split()).count(answer)
     is_exact = 3 <= len(answer) <= _LONGEST_ANSWER and 1 <= times <= _MOST_TIMES
     if not is_exact or answer in ("true", "false") or answer.casefold() in question.casefold():

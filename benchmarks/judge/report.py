@@ -46,7 +46,7 @@ def mcnemar(better: int, worse: int) -> float:
     if not total:
         return 1.0
     tail = sum(math.comb(total, k) for k in range(min(better, worse) + 1))
-    return min(1.0, 2 * tail / 2**total)
+    return min(1.0, math.ldexp(tail, 1 - total))
 
 
 def difference(pairs: Sequence[tuple[bool, bool]]) -> tuple[float, float, float]:

@@ -200,7 +200,8 @@ def model_process(port: int = 0) -> Iterator[str]:
     print("judge: starting the model", file=sys.stderr)
     # On a busy machine one thread is faster: several wait for each other at every layer.
     threads = os.environ.get("HOLDFAST_JUDGE_THREADS") or str(os.cpu_count())
-    command = [python, Path(__file__).with_name("llama.py"), path, str(port), threads]
+    script = Path(__file__).with_name("llama.py")
+    command = [str(python), str(script), str(path), str(port), threads]
     process = subprocess.Popen(  # noqa: S603
         command,
         stdin=subprocess.PIPE,
