@@ -31,7 +31,7 @@ PROFILE := tests/test_imports.py tests/test_public_api.py \
 HARDENING := tests/hardening tests/researching tests/store/test_crash.py tests/store/test_postgres_crash.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run test pythons browser clients mcp check format docs site bench worse fuzz harden mutate scopes dist lock clean
+.PHONY: help run test pythons browser clients mcp check format docs site bench worse judge fuzz harden mutate scopes dist lock clean
 
 help: ## show this help
 	@echo "Holdfast: every call fits; nothing is lost."
@@ -84,6 +84,9 @@ bench: $(READY_BENCH) ## print the benchmarks beside their peers, what fell; doc
 
 worse: $(READY_BENCH) ## replay all recorded sessions: none may cost more than 1.01 of untouched (ARGS="--every 10")
 	@$(BIN)/python -m benchmarks worse --jobs 2 $(ARGS)
+
+judge: $(READY) ## let a real small model answer through the proxy (ARGS="--quick"; docs/discussions/judge.md)
+	@$(BIN)/python -m benchmarks.judge $(ARGS)
 
 fuzz: $(READY) ## run the long fuzzing campaign (FUZZ_SECONDS=600)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest tests --ignore tests/hardening -m campaign $(ARGS)

@@ -74,7 +74,7 @@ def asked(per_file: int = PER_FILE, *, brief: bool = False) -> Iterator[Asked]:
 def questions(content: str, *, seed: str, most: int = PER_FILE) -> tuple[Question, ...]:
     """Up to `most` questions about a content, of all the types that it allows, in turn."""
     chance = random.Random(seed)
-    value = _parsed(content)
+    value = parse_content(content)
     is_text = value is None
     types = [_keys(value), _rows(value), _text_questions(content) if is_text else []]
     fair = [_fair(each, content, chance) for each in types]
@@ -101,7 +101,7 @@ def _fair(found: list[Question], content: str, chance: random.Random) -> Iterato
             yield question
 
 
-def _parsed(content: str) -> Any:
+def parse_content(content: str) -> Any:
     """JSON, Python's way to write rows, or CSV as values; None for a text."""
     start = min((at for at in map(content.find, "[{") if 0 <= at < 200), default=-1)
     if start >= 0 and (start == 0 or content[start - 1] == "\n" or not content[:start].strip()):
@@ -140,7 +140,7 @@ def _keys(value: Any) -> list[Question]:
             waiting += [(f"{path}.{key}" if path else str(key), v) for key, v in node.items()]
         elif isinstance(node, list) and len(node) <= _SHORT_LIST:
             waiting += [(f"{path}[{place}]", v) for place, v in enumerate(node)]
-        elif path and (text := _shown(node)):
+        elif path and (text := show_value(node)):
             found.append((path, text))
     words = {path: _words(path) for path, _ in found}
     times = Counter(words.values())
@@ -162,11 +162,11 @@ def _words(path: str) -> str:
 
 def _rows(value: Any) -> list[Question]:
     """Pairs of fields of one row: the first names it, the second is asked for."""
-    table = max(_tables(value), key=len, default=[])
+    table = max(tables_of(value), key=len, default=[])
     if len(table) < 3:
         return []
     counts: Counter[tuple[str, str]] = Counter()
-    flat = [{key: text for key, v in row.items() if (text := _shown(v))} for row in table]
+    flat = [{key: text for key, v in row.items() if (text := show_value(v))} for row in table]
     for row in flat:
         counts.update(row.items())
     found = []
@@ -174,9 +174,9 @@ def _rows(value: Any) -> list[Question]:
         names = [
             key
             for key, v in row.items()
-            if counts[key, v] == 1 and 3 <= len(v) <= 60 and _is_name(v)
+            if counts[key, v] == 1 and 3 <= len(v) <= 60 and is_name(v)
         ]
-        wanted = [key for key, v in row.items() if not _is_link(v)]
+        wanted = [key for key, v in row.items() if not is_link(v)]
         for name, target in itertools.product(names[:2], wanted):
             if name != target and row[name] not in row[target]:
                 text = f'What is the `{target}` of the row whose `{name}` is "{row[name]}"?'
@@ -185,7 +185,7 @@ def _rows(value: Any) -> list[Question]:
     return found
 
 
-def _tables(value: Any) -> Iterator[list[dict[str, Any]]]:
+def tables_of(value: Any) -> Iterator[list[dict[str, Any]]]:
     """Every list of objects inside a value."""
     waiting = [value]
     while waiting:
@@ -198,7 +198,7 @@ def _tables(value: Any) -> Iterator[list[dict[str, Any]]]:
             waiting += node
 
 
-def _shown(value: Any) -> str:
+def show_value(value: Any) -> str:
     """A value as the content shows it; empty if it cannot be found there letter by letter."""
     if isinstance(value, bool) or value is None:
         return ""
@@ -207,15 +207,15 @@ def _shown(value: Any) -> str:
     return str(value) if isinstance(value, int | float) else ""
 
 
-def _is_name(value: str) -> bool:
+def is_name(value: str) -> bool:
     """Whether a person would call a row by it."""
     is_day = re.match(r"\d{4}[-/]\d\d[-/]\d\d", value) is not None
-    is_word = re.search(r"[A-Za-z]{3}", value) is not None and not _is_link(value)
+    is_word = re.search(r"[A-Za-z]{3}", value) is not None and not is_link(value)
     is_code = len(value) > 16 and " " not in value and re.search(r"\d|=$", value) is not None
     return is_day or (is_word and not is_code)
 
 
-def _is_link(value: str) -> bool:
+def is_link(value: str) -> bool:
     return "://" in value or value.startswith("/")
 
 

@@ -16,6 +16,8 @@ VERSIONS = {
     "llmtrim": "llmtrim==0.13.7",
     "openai_agents": "openai-agents==0.24.0",
 }
+_RUNTIMES = {"xllamacpp": "xllamacpp==2026.10.11549"}
+"""Packages that have an environment of their own too, but are no peers: see benchmarks/judge."""
 # Peers fetch prices and models, report to their makers, and keep what they saw in the home folder;
 # figures must depend on none of these, and nothing of the data may leave.
 QUIET = {
@@ -31,11 +33,12 @@ def python(peer: str) -> Path:
     """The interpreter of a peer's environment, made when it is first asked for."""
     folder = PLACE / peer
     interpreter = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-    done = folder / VERSIONS[peer]
+    package = (VERSIONS | _RUNTIMES)[peer]
+    done = folder / package
     if not done.exists():
-        print(f"installing {VERSIONS[peer]} in {folder.relative_to(ROOT)}", file=sys.stderr)
+        print(f"installing {package} in {folder.relative_to(ROOT)}", file=sys.stderr)
         venv.create(folder, with_pip=True, clear=True)
-        install = [str(interpreter), "-m", "pip", "install", "--quiet", VERSIONS[peer]]
+        install = [str(interpreter), "-m", "pip", "install", "--quiet", package]
         subprocess.run(install, check=True, stdout=sys.stderr)  # noqa: S603
         done.touch()
     return interpreter

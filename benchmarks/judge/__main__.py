@@ -1,0 +1,155 @@
+"""Ask the model: `python -m benchmarks.judge [--set tuning] [--conditions proxy,full] …`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.judge import weights
+from benchmarks.judge.conditions import CONDITIONS, Rig, proxy_process
+from benchmarks.judge.questions import SETS, JudgeQuestion, judge_questions
+from benchmarks.judge.report import report_lines
+from benchmarks.judge.results import (
+    Result,
+    append_result,
+    current_commit,
+    data_hash,
+    load_results,
+    result_of,
+    results_file,
+)
+from benchmarks.judge.server import running_model, serve
+from benchmarks.recall_data import DATA
+
+QUICK = {"whole": 4, "late": 3, "talk": 3}
+"""Questions of each layout in a quick run: about ten minutes on two quiet cores."""
+QUICK_CONDITIONS = ("full", "citation", "proxy", "late", "late-hand", "assembled", "last")
+
+
+def main() -> None:
+    options = _read_options()
+    # Without a handler the process would end at once and leave the proxy behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("judge: terminated"))
+    if not (DATA / "tool_results").exists():
+        sys.exit("Recorded tool results are not on this machine: set HOLDFAST_DATA.")
+    asked = judge_questions(options.set)
+    data, commit = data_hash(asked), options.commit or current_commit()
+    path = Path(options.results) if options.results else results_file()
+    if not options.report:
+        run(options, asked, path, data, commit)
+    chosen = [
+        result
+        for result in load_results(path)
+        if (result.model, result.commit, result.data) == (weights.SHA256[:12], commit, data)
+    ]
+    if not chosen:
+        sys.exit(f"{path} has no results of commit {commit} for the {options.set} questions.")
+    print(f"{options.set} questions {data}, model {weights.SHA256[:12]}, commit {commit}\n")
+    layouts = {name: condition.about for name, condition in CONDITIONS.items()}
+    for line in report_lines(chosen, layouts):
+        print(line)
+
+
+def run(
+    options: argparse.Namespace, asked: list[JudgeQuestion], path: Path, data: str, commit: str
+) -> None:
+    """Answer what has no result yet, one content after the other."""
+    settings = dict(each.split("=", 1) for each in options.setting)
+    known = {result.key for result in load_results(path)}
+    todo = [
+        (name, question)
+        for name, question in _plan(options, asked)
+        if (weights.SHA256[:12], commit, data, question.id, _label(name, settings)) not in known
+    ]
+    print(f"judge: {len(todo)} answers to get, at commit {commit}", file=sys.stderr)
+    if not todo:
+        return
+    with _rig(settings) as rig:
+        started = time.monotonic()
+        for number, (name, question) in enumerate(todo, 1):
+            try:
+                outcome = CONDITIONS[name].answer(rig, question)
+            except OSError as error:
+                print(f"judge: {name} {question.id}: {error}", file=sys.stderr)
+                continue
+            result = result_of(question, _label(name, settings), outcome, commit, data)
+            append_result(path, result)
+            _print_progress(result, number, len(todo), time.monotonic() - started)
+
+
+@contextlib.contextmanager
+def _rig(settings: Mapping[str, str]) -> Iterator[Rig]:
+    with (
+        running_model() as model,
+        serve(model) as model_url,
+        proxy_process(model_url, settings) as proxy_url,
+    ):
+        yield Rig(model, model_url, proxy_url)
+
+
+def _plan(
+    options: argparse.Namespace, asked: Sequence[JudgeQuestion]
+) -> Iterator[tuple[str, JudgeQuestion]]:
+    """Yield conditions and questions; prompts that share a start follow each other."""
+    names = options.conditions.split(",") if options.conditions else list(CONDITIONS)
+    if options.quick and not options.conditions:
+        names = list(QUICK_CONDITIONS)
+    if unknown := set(names) - set(CONDITIONS):
+        sys.exit(f"There is no condition {', '.join(sorted(unknown))}: {', '.join(CONDITIONS)}.")
+    for layout, quick in QUICK.items():
+        chosen = [question for question in asked if question.about == layout]
+        if options.quick:
+            chosen = _spread(chosen, quick)
+        for name in names:
+            if CONDITIONS[name].about == layout:
+                yield from ((name, question) for question in chosen[: options.limit])
+
+
+def _spread(asked: Sequence[JudgeQuestion], number: int) -> list[JudgeQuestion]:
+    """Return questions at even distances, so that they are about different contents."""
+    step = max(1, len(asked) // number)
+    return list(asked[::step][:number])
+
+
+def _label(name: str, settings: Mapping[str, str]) -> str:
+    chosen = ",".join(f"{key}={value}" for key, value in sorted(settings.items()))
+    return f"{name}[{chosen}]" if chosen else name
+
+
+def _print_progress(result: Result, number: int, total: int, elapsed: float) -> None:
+    mark = "right" if result.right else "wrong"
+    left = elapsed / number * (total - number) / 60
+    print(
+        f"judge: {number}/{total} {result.condition} {result.question} ({result.type}) {mark}, "
+        f"{result.prompt_tokens} tokens in {result.calls} calls; {left:.0f} min left",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def _read_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.judge", description=__doc__)
+    parser.add_argument("--set", choices=SETS, default="tuning", help="questions; default tuning")
+    parser.add_argument("--conditions", help=f"some of {','.join(CONDITIONS)}")
+    parser.add_argument("--quick", action="store_true", help="a sample, in about ten minutes")
+    parser.add_argument("--limit", type=int, help="most questions of each layout")
+    parser.add_argument("--report", action="store_true", help="print the table of earlier runs")
+    parser.add_argument("--results", help="another file of results")
+    parser.add_argument("--commit", help="results of this commit instead of the present one")
+    parser.add_argument(
+        "--setting",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of the proxy; results are kept apart under the condition's name",
+    )
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
