@@ -83,8 +83,11 @@ def match_content(
     candidates = [*named, *(as_it_stands(opened, passage) for passage in ranked)]
     if not candidates:
         return ContentMatch(passages=len(passages), holders=(0,) * len(wanted), best=())
-    holders = tuple(map(len, hits_by_text(wanted, list(map(_with_place, passages)))))
     best = _held_terms(wanted, list(map(_with_place, candidates)))
+    in_best = {n for held in best for n in held}
+    in_passages = hits_by_text(wanted, list(map(_with_place, passages)))
+    # The path of a field may stand in no passage: these name the place of a whole object.
+    holders = tuple(max(len(hits), n in in_best) for n, hits in enumerate(in_passages))
     worths = term_worths(wanted, holders, len(passages))
     scores = [sum(worths[n] for n in held) for held in best]
     # A field that the question names is the answer alone; a passage only holds it somewhere.
@@ -107,14 +110,20 @@ def term_worths(wanted: Sequence[Term], holders: Sequence[int], passages: int) -
     return [
         term.weight * math.log(1 + passages / (number + 0.5))
         if number
-        else (0.0 if _has_own_words(term) else term.weight * math.log(1 + passages / 3))
+        else (0.0 if has_own_words(term) else term.weight * math.log(1 + passages / 3))
         for term, number in zip(wanted, holders, strict=True)
     ]
 
 
-def _has_own_words(term: Term) -> bool:
+def has_own_words(term: Term) -> bool:
+    """Return whether a term is a quotation or a path, whose words are terms of their own.
+
+    A date, a number or an id is none: where it stands nowhere, the question is about another.
+    """
+    if " " in term.form:
+        return term.exact
     digits = sum(character.isdigit() for character in term.form)
-    return term.exact and digits < 2 and any(sign in term.form for sign in " .[/")
+    return term.exact and digits < 2 and any(sign in term.form for sign in ".[/")
 
 
 def _with_place(passage: Passage) -> str:

@@ -10,6 +10,7 @@ docs/discussions/opening-ahead.md has the measurements behind the constants.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from holdfast.condense.question import Term, fold, terms
 from holdfast.condense.relevance import hits_by_text
 from holdfast.document.pasted import LONGEST_QUESTION, question_in
 from holdfast.errors import PrivacyError
-from holdfast.expand.content_match import ContentMatch, MatchRules, term_worths
+from holdfast.expand.content_match import ContentMatch, MatchRules, has_own_words, term_worths
 from holdfast.faults import logged_faults
 from holdfast.fitting.draft import Draft, standing_for
 from holdfast.fitting.folding import Folded
@@ -43,6 +44,8 @@ LEAST_MARGIN = 0.1
 """By how much it must exceed that of the next content: an ambiguous question opens nothing."""
 LEAST_WORTH = 8.0
 """Worth of the terms in the passage; two words that stand in every tenth passage have about 5."""
+_LEAST_UNIQUE = 2.5
+"""The same in a short content: the worth of so many words that stand in one passage only."""
 _LEAST_TERMS = 2
 _MOST_QUESTION = 1_000
 """Characters. A longer message is a task, or holds a document."""
@@ -183,9 +186,10 @@ def _best_candidate(now: Conversation, question: str, options: FitOptions) -> Ca
         reverse=True,
     )
     (worth, number), best = scored[0]
+    least = min(LEAST_WORTH, _LEAST_UNIQUE * math.log(1 + passages / 1.5))
     runner_up = scored[1][0][0] if len(scored) > 1 else 0.0
     if (
-        worth < max(LEAST_WORTH, LEAST_SHARE * total)
+        worth < max(least, LEAST_SHARE * total)
         or number < _LEAST_TERMS
         or worth - runner_up < LEAST_MARGIN * total
         or not best.match.quotation
@@ -205,7 +209,6 @@ def _candidates(
     hidden: Sequence[HiddenMessage], question: str, wanted: Sequence[Term], options: FitOptions
 ) -> Iterator[Candidate]:
     """Yield the contents that hold most of the question, matched against it."""
-    total = sum(term.weight for term in wanted)
     held: list[tuple[float, int, HiddenMessage, str]] = []
     left = _MOST_BYTES
     for each in reversed(hidden):
@@ -214,10 +217,9 @@ def _candidates(
         left -= each.message.size
         for _, _, text in result_texts(each.message):
             if len(text) >= _LEAST_CONTENT:
-                low = fold(text)
-                weight = sum(term.weight for term in wanted if term.form in low)
-                if weight >= _LEAST_HELD * total:
-                    held.append((weight, -len(held), each, text))
+                share = _held_share(text, wanted)
+                if share >= _LEAST_HELD:
+                    held.append((share, -len(held), each, text))
         each.message.let_texts_go()  # nobody else looks at a cited message
     rules = MatchRules(note=_NOTE, max_tokens=MOST_TOKENS, privacy=options.rules.privacy)
     held.sort(key=lambda entry: entry[:2], reverse=True)
@@ -232,6 +234,14 @@ def _candidates(
         except PrivacyError:
             continue
         yield Candidate(ref, match, each.shown_by)
+
+
+def _held_share(text: str, wanted: Sequence[Term]) -> float:
+    """Return the share of the terms' weights that stand anywhere in a text."""
+    low = fold(text)
+    held = sum(term.weight for term in wanted if term.form in low)
+    absent = (term for term in wanted if term.form not in low and not has_own_words(term))
+    return held / max(1e-9, held + sum(term.weight for term in absent))
 
 
 def _ref_of(data: bytes, hidden: HiddenMessage) -> str:
