@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import Holdfast, count, validate
+from holdfast.engine.options import fit_options
 from holdfast.engine.session import Session
 from holdfast.fitting import FitOptions, Fitted, open_ahead
 from holdfast.settings import Settings
-from holdfast.engine.options import fit_options
 from holdfast.wire import DIALECTS, read
 from tests.fitting.test_citing import chat, in_dialect, log
 
@@ -122,7 +122,8 @@ def test_the_passage_is_short_and_stands_between_fences() -> None:
             question, ours = words[: len(QUESTION)], words[len(QUESTION) :]
             assert question == QUESTION
             head, fence, *content, end = ours.strip().split("\n")
-            assert head.startswith("[ref:") and head.endswith("]")
+            assert head.startswith("[ref:")
+            assert head.endswith("]")
             assert fence == end == "```"
             assert len(content) <= 3
             [edit] = [edit for edit in fitted.edits if edit.action == "open"]
@@ -142,8 +143,10 @@ def test_a_content_cannot_end_its_fence_or_pass_for_our_words() -> None:
             fitted = await sent(engine, session, body, options)
             ours = json.loads(fitted.body)["messages"][-1]["content"][len(QUESTION) :].strip()
             fence = ours.split("\n")[1]
-            assert set(fence) == {"`"} and len(fence) > 4
-            assert ours.endswith(f"\n{fence}") and ours.count(fence) == 2
+            assert set(fence) == {"`"}
+            assert len(fence) > 4
+            assert ours.endswith(f"\n{fence}")
+            assert ours.count(fence) == 2
 
     asyncio.run(main())
 
