@@ -32,7 +32,7 @@ def by_query(opened: Opened, options: ExpandOptions) -> Region:
         raise Nothing("no passage has to do with the question")
     most = int(options.max_tokens * _SHARE)
     chosen = [passages[entry.index] for entry in ranked[:_MOST_PASSAGES]]
-    shown = [*named, *(_as_it_stands(opened, passage) for passage in chosen)]
+    shown = [*named, *(as_it_stands(opened, passage) for passage in chosen)]
     texts = [
         item(f"{passage.where}: {excerpt(passage.text, options.query, most)[0]}")
         for passage in shown
@@ -42,7 +42,7 @@ def by_query(opened: Opened, options: ExpandOptions) -> Region:
     return region
 
 
-def _as_it_stands(opened: Opened, passage: Passage) -> Passage:
+def as_it_stands(opened: Opened, passage: Passage) -> Passage:
     """A value of JSON as it is written; a passage may quote it in a shorter way."""
     if opened.source.document is None or not passage.where.startswith("$"):
         return passage

@@ -123,6 +123,7 @@ EditAction = Literal[
     "rejoin",  # calls that the client never saw were brought back
     "thinking",  # thinking that is bound to other messages was taken out
     "restore",  # what was hidden stands whole again, for someone asked for it
+    "open",  # a passage of what is hidden was appended to a message that asks for it
     "words",  # words to the model were added
     "offer",  # a tool was added
     "defer",  # schemas of tools were set aside: a directory stands for them
