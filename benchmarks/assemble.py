@@ -1,7 +1,9 @@
-"""Assembled turns: what one takes with a long session behind it, and where the time goes.
+"""Assembled turns: what one takes with a long session behind it, and what it holds.
 
 A session of many turns and facts in SQLite; each question is assembled within 3,000 tokens. Times
-are of the processor and in one process, with the same questions at every size.
+are of the processor and in one process, with the same questions at every size. Then the questions
+of LoCoMo: the share of the evidence in the turn, and of the facts that are about the speaker whom
+the question names. The rules for names were chosen by the first two conversations.
 """
 
 from __future__ import annotations
@@ -12,14 +14,21 @@ import statistics
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.recall import stands_in
+from benchmarks.recall_data import DATA, Asked, Talk, locomo
+from holdfast.assemble import AssembledContext
 from holdfast.assemble.packs import PACKS
+from holdfast.condense.words import words_of
 from holdfast.engine import Holdfast
+from holdfast.facts import Fact
+from holdfast.facts.dates import resolve_dates
 from holdfast.settings import Settings
 
 TARGET_MS = 15
@@ -29,6 +38,12 @@ QUESTIONS = 60
 _TOPICS = "harbour tide anchor crate pilot cargo dock buoy rope crane ferry signal".split()
 _PEOPLE = "Ann Ben Cleo Dov Eva Finn".split()
 _BATCH = 500
+BUDGETS = (3_000, 1_500)
+HALVES = {
+    "chosen by": ("conv-26", "conv-30"),
+    "others": ("conv-41", "conv-42", "conv-43"),
+}
+"""Conversations of LoCoMo."""
 
 
 def run(console: Console) -> None:
@@ -40,6 +55,10 @@ def run(console: Console) -> None:
         with tempfile.TemporaryDirectory() as folder:
             table.add_row(*asyncio.run(_measured(turns, facts, Path(folder))))
     console.print(table)
+    if (DATA / "locomo" / "conversations.jsonl").exists():
+        console.print(_locomo_table())
+    else:
+        console.print("assemble: LoCoMo is not on this machine; set HOLDFAST_DATA")
 
 
 class _Spent(NamedTuple):
@@ -110,3 +129,92 @@ def _turn(n: int, chance: random.Random) -> dict[str, object]:
 
 def _question(n: int) -> str:
     return f"What did {_PEOPLE[n % 6]} say about the {_TOPICS[n % 12]} and number {n * 37}?"
+
+
+# --- LoCoMo --------------------------------------------------------------------------------------
+
+
+class _Held(NamedTuple):
+    """What the turn for one question holds."""
+
+    evidence: list[bool]
+    """Of each turn that answers the question, whether it stands there."""
+    about: list[bool]
+    """Of each fact, whether it is about the speaker named; empty unless exactly one is named."""
+    tokens: int
+
+
+def _locomo_table() -> Table:
+    table = Table(title="LoCoMo: what assembled turns hold")
+    for column in ("conversations", "budget", "questions", "evidence, mean / all", "tokens"):
+        table.add_column(column, justify="right")
+    for column in ("name one speaker", "facts a turn", "about the speaker", "of the first 3"):
+        table.add_column(column, justify="right")
+    talks = {talk.name: talk for talk in locomo()}
+    for half, names in HALVES.items():
+        for budget in BUDGETS:
+            held = [
+                each for name in names for each in asyncio.run(_held_by_turns(talks[name], budget))
+            ]
+            table.add_row(half, f"{budget:,}", *_cells(held))
+    return table
+
+
+def _cells(held: list[_Held]) -> list[str]:
+    mean = statistics.mean(sum(each.evidence) / len(each.evidence) for each in held)
+    whole = statistics.mean(all(each.evidence) for each in held)
+    named = [each.about for each in held if each.about]
+    return [
+        str(len(held)),
+        f"{mean:.3f} / {whole:.3f}",
+        f"{statistics.mean(each.tokens for each in held):,.0f}",
+        str(len(named)),
+        f"{statistics.mean(map(len, named)):.1f}",
+        f"{statistics.mean(flag for about in named for flag in about):.3f}",
+        f"{statistics.mean(flag for about in named for flag in about[:3]):.3f}",
+    ]
+
+
+async def _held_by_turns(talk: Talk, budget: int) -> list[_Held]:
+    settings = Settings(store_url="memory:", background_jobs=False)
+    async with Holdfast.open(settings=settings) as engine:
+        await engine.remember("s", talk.turns)
+        facts = {fact.id: fact for fact in await engine.facts.latest("s", limit=1_000)}
+        turns = {turn["id"]: turn for turn in talk.turns}
+        held = []
+        for asked in talk.asked:
+            if any(id_ in turns for id_ in asked.evidence):
+                context = await engine.assemble(
+                    session="s", user_turn=asked.text, token_budget=budget
+                )
+                held.append(_held(asked, context, turns, facts))
+        return held
+
+
+def _held(
+    asked: Asked,
+    context: AssembledContext,
+    turns: dict[str, dict[str, object]],
+    facts: dict[str, Fact],
+) -> _Held:
+    text = "\n".join(message["content"] for message in context.messages[:-1])
+    speakers = {str(turn["name"]) for turn in turns.values()}
+    named = [name for name in speakers if name in _names(asked.text)]
+    shown = [facts[source.id] for source in context.sources if source.part == "fact"]
+    return _Held(
+        [_stands(turns[id_], text) for id_ in asked.evidence if id_ in turns],
+        [named[0] in {fact.said_by, *_names(fact.text)} for fact in shown if len(named) == 1],
+        context.budget.used,
+    )
+
+
+def _names(text: str) -> set[str]:
+    return {word.removesuffix("'s") for word in words_of(text)}
+
+
+def _stands(turn: dict[str, object], text: str) -> bool:
+    """Return whether a turn stands in a text as it was said, or with its dates."""
+    content, at = str(turn["content"]), turn["at"]
+    assert isinstance(at, float)
+    year = datetime.now(UTC).year
+    return stands_in(content, text) or stands_in(resolve_dates(content, at, year), text)

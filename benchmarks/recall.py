@@ -131,13 +131,14 @@ def judged(query: Query, texts: Mapping[str, str]) -> Judged:
     evidence = [turns[id_] for id_ in query.asked.evidence if id_ in turns]
     if not evidence:
         return Judged(0.0, False, 0.0, False)
-    here = [_stands(turn.content, texts.get(turn.id, "")) for turn in evidence]
+    here = [stands_in(turn.content, texts.get(turn.id, "")) for turn in evidence]
     answer = {word.lower() for word in words_of(query.asked.answer)}
     words = [_words_stand(turn.content, texts.get(turn.id, ""), answer) for turn in evidence]
     return Judged(sum(here) / len(here), all(here), sum(words) / len(words), all(words))
 
 
-def _stands(content: str, shown: str) -> bool:
+def stands_in(content: str, shown: str) -> bool:
+    """Return whether a turn's text stands in what is shown, or most of its sentences do."""
     if not shown:
         return False
     flat = " ".join(shown.split())

@@ -98,9 +98,15 @@ def test_verdicts_and_answers_are_in_it_too() -> None:
     text = cite(TESTS, rules=ROOM).text
     assert "1 failed, 300 passed in 4.12s" in text
     assert "AssertionError: 7 is not 8" in text
-    asked = cite(ROWS, question="What is the note of user-517?", rules=ROOM)
+    asked = cite(ROWS, question="Which users mention the crane 19129?", rules=ROOM)
     assert "19129" in asked.text
     assert asked.tokens > BRIEF
+
+
+def test_a_field_that_is_named_exactly_needs_no_room() -> None:
+    asked = cite(ROWS, question="What is the note of user-517?", rules=ROOM)
+    assert "19129" in asked.text
+    assert asked.tokens < BRIEF / 2
 
 
 @pytest.mark.parametrize("most", [60, 150, 400, 700, 1_500])

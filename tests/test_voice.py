@@ -138,7 +138,7 @@ LIKE_OURS = re.compile(
     r"(?i)[\s\u200b-\u200f\u202a-\u202e\ufeff]?(?:\[(?:ref:|Open any part|Folded|Memory|…"
     r"|Nothing more can|Nothing that was said"
     r"|The store cannot|stale -|[\d,]+ \w+ remain)|It was: |At a glance:|Errors and warnings:"
-    r"|On the question:|Outline:|Beginning and end:|Samples:)"
+    r"|On the question:|Outline:|Beginning and end:|Samples:|Weaker matches:)"
 )
 
 

@@ -36,11 +36,14 @@ WAS = "It was: "
 HEADINGS = {
     "key": "At a glance:",
     "alert": "Errors and warnings:",
-    "answer": "On the question:",
     "outline": "Outline:",
     "ends": "Beginning and end:",
     "sample": "Samples:",
+    "other": "Weaker matches:",
+    "answer": "On the question:",
 }
+"""In the order in which a citation shows them: small models take what comes last for the answer. A
+1.5B model answered from an outline below the right line (issue 28)."""
 
 _SHAPES = (
     re.escape("[ref:"),  # the first line of a citation, of a page, and of why there is none

@@ -107,7 +107,7 @@ def test_memory_is_quoted_piece_by_piece() -> None:
     assert ours == [
         "[Memory: quoted from earlier turns and stored results. recall(query) finds more.]",
         "Facts:",
-        "Earlier turns:",
+        "Earlier turns (dates in [brackets] were added):",
         "[3 May]",
         "Stored results, opened with expand_ref(ref_id):",
     ]

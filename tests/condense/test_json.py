@@ -199,10 +199,9 @@ def test_the_outline_of_a_tree_names_keys_types_and_counts() -> None:
         "zones": [{"id": 1}, {"id": 2}],
     }
     assert _texts("outline", tree) == [
-        "$: version = 1.10, limits object (2 keys), regions list of 2 texts, zones list"
-        " of 2 objects",
-        "$.limits: cpu = 4, memory null",
-        "$.zones[0]: id = 1",
+        "version = 1.10, limits object (2 keys), regions list of 2 texts, zones list of 2 objects",
+        "cpu = 4, memory null",
+        "id = 1",
     ]
 
 

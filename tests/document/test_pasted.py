@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.document import pasted
-from holdfast.document.pasted import document_in, question_in
+from holdfast.document.pasted import document_in, fenced_blocks, question_in
 from tests.steps import is_linear
 
 DOCUMENT = "\n\n".join(
@@ -87,3 +87,31 @@ def test_of_a_very_long_text_only_the_ends_are_read_for_the_question(
 def test_a_very_long_text_without_a_beginning_or_an_end_is_no_document() -> None:
     for text in ("\n" * 3_000_000, "x" * 3_000_000, " " * 3_000_000):
         assert document_in(text).size in (0, len(text))
+
+
+def blocks_by_line(text: str) -> list[tuple[int, int]]:
+    """Return the spans between fences, written line by line: slow, and plain to see."""
+    blocks = []
+    start, fence, at = -1, "", 0
+    for line in text.split("\n"):
+        if start < 0 and line.startswith(("```", "~~~")):
+            start, fence = at + len(line) + 1, line[:3]
+        elif start >= 0 and line.rstrip().endswith(fence):
+            blocks.append((start, at + len(line.rstrip().rstrip(fence[0]))))
+            start = -1
+        at += len(line) + 1
+    return blocks
+
+
+@given(st.lists(st.sampled_from(["```", "~~~", "`", "~", "\n", "\n", " ", "a", "\r"])).map("".join))
+def test_fenced_blocks_are_those_that_a_reader_of_lines_sees(text: str) -> None:
+    assert fenced_blocks(text) == blocks_by_line(text)
+
+
+@pytest.mark.parametrize("piece", ["```\na\n```\n", "```\n", "~~~\n```\n", "``` a ", "a\n"])
+def test_fences_are_found_in_linear_time(piece: str) -> None:
+    def work(times: int) -> Callable[[], object]:
+        text = piece * times
+        return lambda: fenced_blocks(text)
+
+    assert is_linear(work, 5_000)

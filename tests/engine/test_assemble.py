@@ -243,3 +243,66 @@ def test_nor_are_a_hundred_thousand(capsys: pytest.CaptureFixture[str]) -> None:
             told_at = time.monotonic()
             with capsys.disabled():
                 sys.stderr.write(f"\nsession {number:,} of {SESSIONS:,}, ASSEMBLE_SEED={SEED}\n")
+
+
+# --- quoted turns and whose facts ----------------------------------------------------------------
+
+_LONG_AGO = 1_682_773_800.0
+"""29 April 2023, 13:10 UTC."""
+
+
+def dated_talk(said: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"at": _LONG_AGO, **said}, *({"at": _LONG_AGO + 86_400, **each} for each in talk(40))]
+
+
+def quoted_memory(said: dict[str, Any], question: str, now: float) -> tuple[str, str, str]:
+    """What a turn quotes, and the same turn as recall gives it and as it is stored."""
+
+    async def main() -> tuple[str, str, str]:
+        clock = Clock()
+        clock.now = now
+        async with Holdfast.open(settings=Settings(store_url="memory:"), clock=clock) as engine:
+            [first, *_] = await engine.remember("s", dated_talk(said))
+            context = await engine.assemble(session="s", user_turn=question)
+            assert recounted(context) == context.budget.used <= 3_000
+            recalled = await engine.recall(question, session="s")
+            [stored] = await engine.memory.forget_turns(ids=[first], preview=True)
+            return context.working_set[0]["content"], recalled.text, stored.content
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize(("years_later", "day"), [(0, "26 April"), (1, "26 April 2023")])
+def test_relative_dates_of_quoted_turns_are_resolved(years_later: int, day: str) -> None:
+    words = "I broke my left wrist three days ago while climbing, what a pity."
+    said = {"role": "user", "name": "Ann", "content": words}
+    now = _LONG_AGO + 5 * 86_400 + years_later * 365 * 86_400
+    memory, recalled, stored = quoted_memory(said, "When did Ann break her wrist?", now)
+    assert f"- Ann: {words.replace('ago', f'ago [{day}]')}" in memory
+    assert "Earlier turns (dates in [brackets] were added):" in memory
+    assert words in recalled
+    assert stored == words
+
+
+def test_a_tool_result_is_quoted_without_dates() -> None:
+    words = "The wrist scanner calibration ran yesterday and failed with code 81."
+    said = {"role": "tool", "name": "scan", "content": words}
+    memory, _, _ = quoted_memory(said, "Why did the wrist scanner calibration fail?", _LONG_AGO)
+    assert f"scan: {words}" in memory
+
+
+def test_a_turn_about_one_person_leaves_out_unrelated_facts_of_another() -> None:
+    async def work(engine: Holdfast) -> str:
+        for n in range(12):
+            text = f"Ben: I sold boat number {n} in Oslo"
+            await engine.facts.add(text, source_ref=f"b{n}", said_by="Ben", session="s")
+        for text in ("Ann: I painted the harbour", "Ann: I moved to Rome"):
+            await engine.facts.add(text, source_ref=text, said_by="Ann", session="s")
+        await engine.facts.add("Use PostgreSQL 16", source_ref="d", session="s")
+        context = await engine.assemble(session="s", user_turn="What did Ann paint?")
+        return context.working_set[0]["content"]
+
+    memory = with_engine(work)
+    assert memory.index("Ann: I painted") < memory.index("Ann: I moved")
+    assert "Use PostgreSQL 16" in memory
+    assert "Ben:" not in memory

@@ -13,6 +13,8 @@ from holdfast import Holdfast, count, read
 from holdfast.engine.session import with_limit
 from holdfast.fitting import FitOptions, fit_request
 from holdfast.trim.anchors import mark
+from holdfast.voice import HEADINGS
+from tests.citing import ALWAYS
 from tests.fitting.test_citing import chat, in_dialect, log
 from tests.proxy.harness import DIALECTS
 
@@ -157,5 +159,29 @@ def test_a_fresh_engine_sends_what_the_running_one_sends(dialect: str, seed: int
                 turns += 1
                 folds += any(edit.action == "fold" for edit in fitted.edits)
             assert folds
+
+    asyncio.run(work())
+
+
+def test_a_restart_with_another_citation_format_rewrites_nothing_that_was_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    results = [log(90, 1), log(90, 2)]
+
+    async def work() -> None:
+        async with Holdfast.open("memory:") as opened:
+            options = FitOptions(rules=ALWAYS, cites=True, opens=True)
+            before = Holdfast(opened.store)
+            session = before.session("s")
+            first = await session.fit(in_dialect(chat(results[0]), "openai-chat"), options)
+            assert any(edit.action == "cite" for edit in first.edits)
+            await before.observe(session, first)
+            monkeypatch.setitem(HEADINGS, "key", "Another format:")
+            after = Holdfast(opened.store).session("s")
+            second = await after.fit(in_dialect(chat(*results), "openai-chat"), options)
+            sent = _members(first.body, "openai-chat")
+            members = _members(second.body, "openai-chat")
+            assert members[: len(sent)] == sent
+            assert "Another format:" in "".join(members[len(sent) :])
 
     asyncio.run(work())

@@ -460,7 +460,6 @@ KERNEL = {
 }
 """What nothing can stand in for: no fault is injected here."""
 SENDING = {
-    "workers/lanes.py:FairLane.leave": "gives slots back: without any, all wait",
     "calling/upstreams.py:Upstream.key_header": "the key of the upstream",
     "calling/upstreams.py:Upstream.takes_clients_key": "whether the client's key may go there",
     "surfaces/proxy/app.py:ProxyApp._forward": "sends the client's bytes",

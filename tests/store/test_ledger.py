@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.errors import StoreConflictError
 from holdfast.store import Scope, Store, open_store
 from holdfast.store.usage_ledger import Amount, DayUse, Reservation, admits
 from tests.store.harness import HERE, OTHER_USER, OTHER_WORKSPACE, Opener
@@ -61,6 +62,20 @@ def test_processes_on_one_store_admit_together_what_fits(opener: Opener) -> None
             assert sum(admitted for admitted, _ in answers) == 3
         finally:
             await other.close()
+
+    opener.run(work)
+
+
+def test_a_token_that_is_open_is_refused_and_counts_once(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        await store.ledger.reserve(HERE, call("same", 10), LIMITS, 0.0)
+        with pytest.raises(StoreConflictError, match="reservation"):
+            await store.ledger.reserve(HERE, call("same", 20), LIMITS, 0.0)
+        use = await use_of(store)
+        assert (use.reserved, use.open_calls) == (Amount(10), 1)
+        await store.ledger.settle(HERE, call("same", 10), Amount(5))
+        admitted, _ = await store.ledger.reserve(HERE, call("same", 20), LIMITS, 0.0)
+        assert admitted
 
     opener.run(work)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
+from contextlib import suppress
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.workers import Workers, WorkLimits, work_for
-from holdfast.workers.lanes import FairLane, current_tenant
+from holdfast.workers.lanes import FairLane, Slot, current_tenant
 
 LONG = 2_000_000
 """Bytes of a task for the lane of long ones."""
@@ -19,21 +21,20 @@ LONG = 2_000_000
 async def order_of(requests: list[str], slots: int = 1, reserve: int = 0) -> list[str]:
     """Return the order in which waiting tasks of tenants get the slots of a busy lane."""
     lane = FairLane(slots, reserve=reserve)
-    for n in range(slots):
-        await lane.enter(f"busy {n}")
+    busy = [await lane.enter(f"busy {n}") for n in range(slots)]
     order: list[str] = []
 
     async def task(tenant: str) -> None:
-        await lane.enter(tenant)
+        slot = await lane.enter(tenant)
         order.append(tenant)
-        lane.leave(tenant)
+        slot.release()
 
     tasks = []
     for tenant in requests:
         tasks.append(asyncio.create_task(task(tenant)))
         await asyncio.sleep(0)
-    for n in range(slots):
-        lane.leave(f"busy {n}")
+    for slot in busy:
+        slot.release()
     await asyncio.gather(*tasks)
     assert lane.running == lane.waiting == 0
     return order
@@ -62,16 +63,15 @@ def test_no_tenant_gets_a_second_turn_while_another_waits_for_its_first(
 def test_a_reserved_slot_is_for_a_tenant_that_has_nothing_at_work() -> None:
     async def main() -> None:
         lane = FairLane(1, reserve=1)
-        await lane.enter("many")
+        first = await lane.enter("many")
         second = asyncio.create_task(lane.enter("many"))
         await asyncio.sleep(0)
         assert not second.done()
-        await lane.enter("one")
+        newcomer = await lane.enter("one")
         assert lane.running == 2
-        lane.leave("many")
-        await second
-        lane.leave("many")
-        lane.leave("one")
+        first.release()
+        (await second).release()
+        newcomer.release()
         assert lane.running == 0
 
     asyncio.run(main())
@@ -80,20 +80,19 @@ def test_a_reserved_slot_is_for_a_tenant_that_has_nothing_at_work() -> None:
 def test_a_client_that_leaves_the_queue_takes_no_slot_with_it() -> None:
     async def main() -> None:
         lane = FairLane(1)
-        await lane.enter("a")
+        slot = await lane.enter("a")
         gone = asyncio.create_task(lane.enter("b"))
         last = asyncio.create_task(lane.enter("c"))
         await asyncio.sleep(0)
         gone.cancel()
         await asyncio.gather(gone, return_exceptions=True)
-        lane.leave("a")
-        await last
-        lane.leave("c")
+        slot.release()
+        (await last).release()
         # The slot is given and its task cancelled in the same step of the loop.
-        await lane.enter("a")
+        slot = await lane.enter("a")
         unlucky = asyncio.create_task(lane.enter("b"))
         await asyncio.sleep(0)
-        lane.leave("a")
+        slot.release()
         unlucky.cancel()
         await asyncio.gather(unlucky, return_exceptions=True)
         assert lane.running == lane.waiting == 0
@@ -103,12 +102,72 @@ def test_a_client_that_leaves_the_queue_takes_no_slot_with_it() -> None:
 
 def test_a_thread_waits_for_a_slot_only_as_long_as_it_may() -> None:
     lane = FairLane(1)
-    assert lane.enter_in_thread("a")
-    assert not lane.enter_in_thread("b", 0)
-    lane.leave("a")
-    assert lane.enter_in_thread("b", 0)
-    lane.leave("b")
+    slot = lane.enter_in_thread("a")
+    assert slot is not None
+    assert lane.enter_in_thread("b", 0) is None
+    slot.release()
+    slot = lane.enter_in_thread("b", 0)
+    assert slot is not None
+    slot.release()
     assert lane.running == lane.waiting == 0
+
+
+def test_a_slot_that_was_released_is_free_once_though_it_is_released_again() -> None:
+    lane = FairLane(1)
+    first = lane.enter_in_thread("a")
+    assert first is not None
+    first.release()
+    second = lane.enter_in_thread("b")
+    first.release()
+    assert second is not None
+    assert lane.running == 1
+    assert lane.enter_in_thread("c", 0) is None
+
+
+def test_a_slot_whose_task_is_gone_is_free_also_where_nobody_released_it() -> None:
+    """A release that failed took the only slot of a lane with it, and all later requests waited."""
+
+    async def main() -> None:
+        lane = FairLane(1)
+        slot: Slot | None = await lane.enter("a")
+        waiting = asyncio.create_task(lane.enter("b"))
+        await asyncio.sleep(0)
+        assert lane.running == lane.waiting == 1
+        slot = None  # noqa: F841 - the task ends without a word
+        assert (await waiting).tenant == "b"
+
+    asyncio.run(main())
+
+
+def test_a_failed_release_holds_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("no slot is released")
+
+    async def main() -> None:
+        workers = Workers(WorkLimits(processes=0))
+        monkeypatch.setattr(FairLane, "release", refuse)
+        done: list[int] = []
+        try:
+            for n in range(3):
+                with suppress(RuntimeError):
+                    await workers.off_loop(LONG, lambda n=n: done.append(n))  # type: ignore[misc]
+        finally:
+            workers.close()
+        assert done == [0, 1, 2]
+
+    asyncio.run(main())
+
+
+def test_a_slot_is_lent_while_its_thread_waits_and_is_its_own_afterwards() -> None:
+    lane = FairLane(1)
+    slot = lane.enter_in_thread("a")
+    assert slot is not None
+    with slot.lent():
+        other = lane.enter_in_thread("b", 0)
+        assert other is not None
+        other.release()
+    assert lane.running == 1
+    assert lane.enter_in_thread("b", 0) is None
 
 
 def test_large_work_of_one_tenant_ends_before_the_queue_of_another() -> None:

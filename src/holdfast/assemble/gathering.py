@@ -26,6 +26,8 @@ _RECENT_SHARE = 0.5
 """Of the tokens for history: recent pairs leave the rest to recalled turns, if there are any."""
 _LEAST_RECALL = 60
 """Tokens: with less room than this nothing is looked for."""
+_DAY_TOKENS = 5
+"""Of the line above what was said on a day."""
 _HEADINGS = 60
 """Tokens of the lines around quoted memory: what it is, and what its lists are."""
 
@@ -97,12 +99,15 @@ def _within(pieces: tuple[Piece, ...], most: int, least: int = 0) -> tuple[Piece
 
 
 def _best(passages: tuple[Piece, ...], most: int) -> tuple[Piece, ...]:
-    """The passages with the best scores that fit, in the order of time."""
+    """Return the passages with the best scores that fit, days above them, in the order of time."""
     chosen: set[str] = set()
+    days: set[str] = set()
     for each in sorted(passages, key=lambda passage: -passage.score):
-        if each.tokens <= most:
-            most -= each.tokens
+        tokens = each.tokens + (0 if each.heading in days else _DAY_TOKENS)
+        if tokens <= most:
+            most -= tokens
             chosen.add(each.id)
+            days.add(each.heading)
     return tuple(each for each in passages if each.id in chosen)
 
 

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.assemble.working_set import Piece, piece
+from holdfast.assemble.working_set import LOW_SIMILARITY, Piece, piece
 from holdfast.expand import stale_line
 from holdfast.facts import Ledger, RankedFact
+from holdfast.facts.dates import resolve_dates
+from holdfast.facts.names import ROLES
+from holdfast.memory.held import off_loop
 from holdfast.memory.passages import Passage, heading_of
 from holdfast.privacy import Policy, find, mask
 from holdfast.store import RefInfo, Scope, Store
@@ -31,6 +34,9 @@ _OURS = frozenset({"fold", "message", "tools", "text"})
 """Kinds of contents that leave requests when they are trimmed: nobody asks for one by its name."""
 _NAMED = {"decision": "decided: ", "task": "to do: "}
 """What is said before facts of some kinds; the others say themselves what they are."""
+
+_ON_LOOP_TOKENS = 4_000
+"""Of quoted turns that are written on the event loop."""
 
 _CONTRADICTED = " (somebody else says otherwise)"
 
@@ -67,11 +73,11 @@ class SessionShelves:
         ]
 
     async def facts(self, query: str, tags: Sequence[str] | None, most: int) -> list[Piece]:
-        """The facts that bear on a question, the best first."""
+        """Return the facts that bear on a question, those of what it names first."""
         if self._facts is None or not most:
             return []
         ranked = await self._facts.top(query, session=self._scope.session, tags=tags, k=most)
-        return [self._fact(each) for each in ranked]
+        return [self._fact(each) for each in without_strangers(ranked)]
 
     async def refs(self, most: int) -> list[Piece]:
         """The stored results that were opened most, and then the newest."""
@@ -90,7 +96,12 @@ class SessionShelves:
         recalled = await self._memory.recall(
             query, session=self._scope.session, token_budget=tokens
         )
-        return [self._passage(passage) for passage in recalled.passages]
+        year = self._memory.today().year
+        # Masking and dates take up to 2 µs a character: a large budget must not hold up the loop.
+        return await off_loop(
+            tokens > _ON_LOOP_TOKENS,
+            lambda: [self._passage(passage, year) for passage in recalled.passages],
+        )
 
     def _said(self, turn: Remembered) -> Piece:
         speaker = f"{bracketed(turn.name)}: " if turn.name else ""
@@ -112,9 +123,13 @@ class SessionShelves:
             shown, whole=max(info.tokens, shown.tokens), level=Rung.HEADLINE
         )
 
-    def _passage(self, passage: Passage) -> Piece:
+    def _passage(self, passage: Passage, year: int) -> Piece:
+        """Return a quoted turn; the dates added to it have their year unless it is `year`."""
         speaker = bracketed(passage.name or passage.role)
-        text = f"{speaker}: {self._shown(passage.text)}"
+        words = self._shown(passage.text)
+        if passage.role in _SPEAKERS:  # results of tools are data, not speech
+            words = resolve_dates(words, passage.at, year)
+        text = f"{speaker}: {words}"
         level = Rung.RAW if passage.whole else Rung.CONDENSED
         day = heading_of(passage.at)
         return piece(
@@ -123,3 +138,20 @@ class SessionShelves:
 
     def _shown(self, text: str) -> str:
         return mask(text, find(text)) if self._privacy == "mask" else text
+
+
+def without_strangers(ranked: Sequence[RankedFact]) -> list[RankedFact]:
+    """Return facts without those of other people than the question names.
+
+    They stay where the question names nobody, and where they bear on it at least half as much as
+    the best one: small models answered with whatever stood in the list. What nobody is named as
+    the speaker of always stays.
+    """
+    if not any(each.named for each in ranked):
+        return list(ranked)
+    least = LOW_SIMILARITY * max(each.similarity for each in ranked)
+    return [
+        each
+        for each in ranked
+        if each.named or each.similarity >= least or each.fact.said_by.lower() in ("", *ROLES)
+    ]

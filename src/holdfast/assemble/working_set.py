@@ -26,14 +26,16 @@ TrimTarget = Literal[
 ]
 """What is trimmed, in this order (004-44)."""
 
-_LOW_SIMILARITY = 0.5
+LOW_SIMILARITY = 0.5
 """Of the best fact's score: below it a fact has little to do with the question."""
 _LONG_CHARACTERS = 1_200
 """What a long message of the last pair is cut to before it is cut as older ones are."""
 _PAIRS = 4
 """Fewer pairs than the seed's least are shown only where older ones have become lines."""
-_PIECE_OVERHEAD = 4
-"""Tokens of a message's frame, or of a line's dash and end."""
+_MESSAGE_OVERHEAD = 4
+"""Tokens of a message's frame."""
+_ITEM_OVERHEAD = 1
+"""Tokens of the end of an item's last line."""
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +63,10 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
 
 def piece(kind: PartKind, name: str, text: str, *, score: float = 0.0, **what: object) -> Piece:
     """A piece that stands whole, counted."""
-    tokens = count(text) + _PIECE_OVERHEAD
+    if kind == "history":
+        tokens = count(text) + _MESSAGE_OVERHEAD
+    else:  # further lines of an item are set in: in answers with lists that is a token a line
+        tokens = count(item(text)) + _ITEM_OVERHEAD
     return msgspec.structs.replace(
         Piece(kind=kind, id=name, text=text, tokens=tokens, whole=tokens, score=score), **what
     )
@@ -108,7 +113,7 @@ def memory_text(working: WorkingSet, *, recall: str, opener: str) -> str:
     if working.facts:
         lines += ["Facts:", *(item(fact.text) for fact in working.facts)]
     if working.recalled:
-        lines.append("Earlier turns:")
+        lines.append("Earlier turns (dates in [brackets] were added):")
         heading = ""
         for turn in working.recalled:
             if turn.heading and turn.heading != heading:
@@ -140,7 +145,7 @@ def trims(working: WorkingSet) -> Iterator[Step]:
         recalled = tuple(each for each in working.recalled if each is not turn)
         working = msgspec.structs.replace(working, recalled=recalled)
         yield Step("oldest_history", working)
-    least = _LOW_SIMILARITY * max((fact.score for fact in working.facts), default=0.0)
+    least = LOW_SIMILARITY * max((fact.score for fact in working.facts), default=0.0)
     for fact in reversed(working.facts[LEAST_FACTS:]):
         if fact.score < least:
             facts = tuple(each for each in working.facts if each is not fact)
@@ -197,7 +202,7 @@ def _line(said: Piece) -> Piece:
 
 def in_form(said: Piece, text: str, level: Rung) -> Piece:
     """A piece in a shorter form; as it is if the form is no shorter."""
-    tokens = count(text) + _PIECE_OVERHEAD
+    tokens = count(text) + _MESSAGE_OVERHEAD
     if tokens >= said.tokens:
         return said
     return msgspec.structs.replace(said, text=text, tokens=tokens, level=level)

@@ -5,25 +5,21 @@ composing: after sections, before citing. It decides who gets how much of the ro
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from holdfast.cite.allowance import BRIEF
+from holdfast.cite.answers import NO_ANSWERS, Answers, answers
 from holdfast.cite.citation import Excerpt, count
 from holdfast.cite.outer import outer
-from holdfast.cite.sections import EXCERPT_CHARACTERS, LEAST_TOKENS, Answer, Sections
-from holdfast.condense.condenser import Condensed, Condenser
+from holdfast.cite.sections import EXCERPT_CHARACTERS, LEAST_TOKENS, Sections
+from holdfast.condense.condenser import Condensed, Condenser, Note
 from holdfast.condense.cutting import shortened
-from holdfast.condense.fields import fields
-from holdfast.condense.glance import glance
-from holdfast.condense.relevance import excerpt, rank
+from holdfast.condense.glance import Glance, glance
 from holdfast.condense.source import Source
 from holdfast.voice import OPEN_ANY_PART, item
 
-_BEST_PASSAGES = 12
-_FIELD_CHARACTERS = 300
-"""Fields after the best one are shown shorter, so that passages have room too."""
-_NAMED = 100.0
-"""The relevance of a field that the question asks for by name."""
 _WIDEST = 3.0
 """Times the usual length of an excerpt, in a citation that is as many times larger."""
 _MORE_ANSWERS = 0.5
@@ -33,6 +29,9 @@ results of over 1,500 tokens 49 % stand in a quarter of the tokens so, 46 % with
 and 46 % where excerpts have their usual length."""
 _LEAST_KEY = 80
 """Tokens for what every citation shows, where the room is small: exit code, verdict, ends."""
+
+Ends = Callable[[int], list[Note]]
+"""Returns the beginning and the end of a content in about as many tokens as it is given."""
 
 
 class Composed(NamedTuple):
@@ -77,31 +76,16 @@ def compose(
     if room < 0:  # a small cap leaves room for the ref, and what is behind it
         head, foot = head.partition("\n")[0], ""
     wide = EXCERPT_CHARACTERS * min(_WIDEST, max(1.0, cap / BRIEF))
-    answers = _answers(source, condenser, question, round(wide)) if room > LEAST_TOKENS else []
+    matches = NO_ANSWERS
+    if room > LEAST_TOKENS:
+        matches = answers(source, condenser, question, round(wide))
     taken = Sections(room, question)
-    notes = condensed.notes
-    alerts = [note for note in notes if note.role == "alert"]
-    # What every citation shows comes first, then what a kind must show: ten URLs of a search take
-    # some 250 tokens.
-    # A question is what the content was fetched for; alerts must not be lost for it. What one of
-    # the two leaves of its share, the other may use.
-    least = min(1.0, _LEAST_KEY / max(room, 1))
-    taken.add("key", first.notes, share=max(least, 0.3 if answers else 0.4))
-    taken.add(
-        "key", (note for note in notes if note.role == "key"), share=0.88 if answers else 0.95
-    )
-    taken.add("alert", alerts, share=0.5 if answers else 0.7)
-    # The best answer whole is worth more than two parts, or an outline.
-    taken.add("answer", answers[:1], share=1.0)
-    more = _MORE_ANSWERS if cap > BRIEF else 0.75 if notes else 1.0
-    taken.add("answer", answers[1:], share=more)
-    taken.add("outline", (note for note in notes if note.role == "outline"), share=0.5)
-    if cap > BRIEF:
-        ends = outer(source, condenser, handle.tokens, round(taken.room * _ENDS))
-        taken.add("ends", ends, share=1.0)
-    taken.add("sample", (note for note in notes if note.role == "sample"), share=1.0)
-    taken.add("alert", alerts, share=1.0)
-    taken.add("answer", answers, share=1.0)
+    if matches.is_exact:
+        _fill_exact(taken, condensed, first, matches)
+    else:
+        is_large = cap > BRIEF
+        ends = partial(outer, source, condenser, handle.tokens) if is_large else None
+        _fill(taken, condensed, first, matches, ends)
     while True:
         text = "\n".join(filter(None, [head, *taken.lines(), foot]))
         total = count(text)
@@ -109,23 +93,48 @@ def compose(
             return Composed(text, title, total, taken.excerpts(), condensed.unit, condensed.total)
 
 
-def _answers(source: Source, condenser: Condenser, question: str, wide: int) -> list[Answer]:
-    if not question.strip():
-        return []
-    answers = [
-        Answer(
-            excerpt(field.text, question, _FIELD_CHARACTERS if n else wide)[0],
-            field.where,
-            _NAMED,
-        )
-        for n, field in enumerate(fields(source, question))
-    ]
-    passages = condenser.passages(source)
-    for ranked in rank(question, passages)[:_BEST_PASSAGES]:
-        passage = passages[ranked.index]
-        text, _, _ = excerpt(passage.text, question, wide)
-        answers.append(Answer(text, passage.where, ranked.score))
-    return answers
+def _fill_exact(taken: Sections, condensed: Condensed, first: Glance, matches: Answers) -> None:
+    """Take the one part that the question names, and what must not be overlooked.
+
+    Without outline, samples and weaker matches: a small model takes a value out of these for the
+    answer, and the reader needs none of them.
+    """
+    least = min(1.0, _LEAST_KEY / max(taken.room, 1))
+    taken.add("key", first.outcomes, share=max(least, 0.3))
+    alerts = [note for note in condensed.notes if note.role == "alert"]
+    taken.add("alert", alerts, share=0.5)
+    taken.add("answer", matches.best, share=1.0)
+
+
+def _fill(
+    taken: Sections, condensed: Condensed, first: Glance, matches: Answers, ends: Ends | None
+) -> None:
+    """Take what every citation shows, what answers the question, and as much else as fits."""
+    notes, has_answers = condensed.notes, bool(matches.best)
+    alerts = [note for note in notes if note.role == "alert"]
+    # What every citation shows comes first, then what a kind must show: ten URLs of a search take
+    # some 250 tokens.
+    # A question is what the content was fetched for; alerts must not be lost for it. What one of
+    # the two leaves of its share, the other may use.
+    least = min(1.0, _LEAST_KEY / max(taken.room, 1))
+    taken.add("key", first.notes, share=max(least, 0.3 if has_answers else 0.4))
+    keys = (note for note in notes if note.role == "key")
+    taken.add("key", keys, share=0.88 if has_answers else 0.95)
+    taken.add("alert", alerts, share=0.5 if has_answers else 0.7)
+    # The best answer whole is worth more than two parts, or an outline.
+    taken.add("answer", matches.best[:1], share=1.0)
+    more = _MORE_ANSWERS if ends else 0.75 if notes else 1.0
+    reserved = taken.room - round(taken.room * more)
+    taken.add("answer", matches.best[1:], share=more)
+    if taken.room > reserved:
+        taken.add("other", matches.weaker, share=1 - reserved / taken.room)
+    taken.add("outline", (note for note in notes if note.role == "outline"), share=0.5)
+    if ends:
+        taken.add("ends", ends(round(taken.room * _ENDS)), share=1.0)
+    taken.add("sample", (note for note in notes if note.role == "sample"), share=1.0)
+    taken.add("alert", alerts, share=1.0)
+    taken.add("answer", matches.best, share=1.0)
+    taken.add("other", matches.weaker, share=1.0)
 
 
 def _size(condensed: Condensed, size: int, tokens: int) -> str:

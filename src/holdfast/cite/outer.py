@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from holdfast.cite.citation import count
+from holdfast.cite.places import without_path
 from holdfast.condense.condenser import Condenser, Note
 from holdfast.condense.cutting import first_break, last_break
 from holdfast.condense.source import Source
@@ -87,10 +88,12 @@ def tail_start(text: str, low: int, most: int) -> int:
 
 def _outer_passages(source: Source, condenser: Condenser, room: int) -> list[Note]:
     passages = condenser.passages(source)
-    first = _fitting((Note("sample", p.text, p.where) for p in passages), room * HEAD_SHARE)
+    first = _fitting(
+        (Note("sample", without_path(p), p.where) for p in passages), room * HEAD_SHARE
+    )
     behind = passages[len(first) :]
     rest = room - sum(cost for _, cost in first)
-    last = _fitting((Note("sample", p.text, p.where) for p in reversed(behind)), rest)
+    last = _fitting((Note("sample", without_path(p), p.where) for p in reversed(behind)), rest)
     return [note for note, _ in [*first, *reversed(last)]]
 
 

@@ -1,17 +1,19 @@
 """What goes into a citation: notes and answers by section, as many as there is room for.
 
 sections: after citation, before composing. It takes what it is given in that order, shortens what
-does not fit, says nothing twice, and can give the last back.
+does not fit, says nothing twice, and can give the last back. The sections are shown in the order of
+`HEADINGS`, and the best answer as the last line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from holdfast.cite.citation import Excerpt, count
+from holdfast.cite.places import lies_within, short_place
 from holdfast.condense.condenser import Note
-from holdfast.condense.cutting import shortened
+from holdfast.condense.cutting import MARK, shortened
 from holdfast.condense.relevance import excerpt
 from holdfast.voice import HEADINGS, item
 
@@ -19,6 +21,9 @@ EXCERPT_CHARACTERS = 500
 LEAST_TOKENS = 40
 _LEAST_KEY_TOKENS = 20
 """Below as many tokens a line is left out rather than shortened."""
+_ANSWERS = ("answer", "other")
+_QUOTES = ("key", "ends", *_ANSWERS)
+"""Sections of which several lines may be other parts of one place. These become one line."""
 
 
 class Answer(NamedTuple):
@@ -48,7 +53,6 @@ class Sections:
         self.question = question
         self.sections: dict[str, list[_Line]] = {name: [] for name in HEADINGS}
         self.order: list[str] = []
-        self.places: dict[str, list[str]] = {}
 
     def add(self, section: str, notes: Iterable[Note | Answer], *, share: float) -> None:
         """Take notes in their order, as long as they fit the share of the room that is left.
@@ -62,42 +66,103 @@ class Sections:
         for note in notes:
             if room < 8:
                 break
-            relevance = note.relevance if isinstance(note, Answer) else 0.0
-            line = _Line(note.text.strip("\n"), note.where, relevance, 0)
-            line = line._replace(tokens=count(line.shown))
+            line = _line(note)
             if self._is_said(section, line):
-                self._credit(line)
+                if section == "answer":
+                    self._promote(line)
                 continue
-            if line.tokens > room:
-                least = _LEAST_KEY_TOKENS if section == "key" else LEAST_TOKENS
-                if room < least or (lines and section not in ("key", "answer")):
+            cost = self._join(section, line, room)
+            if cost is None:
+                if line.tokens > room:
+                    least = _LEAST_KEY_TOKENS if section == "key" else LEAST_TOKENS
+                    if room < least or (lines and section not in ("key", *_ANSWERS)):
+                        continue
+                    shorter = _narrowed if section in _ANSWERS else _shortened
+                    line = shorter(line, room, self.question)
+                if not line.text.strip(f"{MARK} \n"):
                     continue
-                shorter = _narrowed if section == "answer" else _shortened
-                line = shorter(line, room, self.question)
-            self._take(section, line)
-            room -= line.tokens
+                self._take(section, line)
+                cost = line.tokens
+            room -= cost
 
     def _take(self, section: str, line: _Line) -> None:
+        if section in ("ends", *_ANSWERS):
+            self._remove_replaced(line)
         if not self.sections[section]:
             self.room -= count(HEADINGS[section]) + 1
         self.sections[section].append(line)
         self.order.append(section)
-        self.places.setdefault(line.where or line.text, []).append(line.text)
         self.room -= line.tokens
 
-    def _is_said(self, section: str, line: _Line) -> bool:
-        """Whether a place was shown before; keys and answers may be other parts of the same."""
-        said = self.places.get(line.where or line.text, [])
-        if section in ("answer", "key", "ends"):
-            return any(line.text in text for text in said)
-        return bool(said) or any(line.text in end.text for end in self.sections["ends"])
+    def _join(self, section: str, line: _Line, room: int) -> int | None:
+        """Join a line to the one of the same place, if the room allows it, and return its cost.
 
-    def _credit(self, answer: _Line) -> None:
-        """A line that was shown for another reason answers the question too: let it say so."""
-        for lines in self.sections.values():
-            for n, line in enumerate(lines):
-                if line.where == answer.where and answer.text in line.text:
-                    lines[n] = line._replace(relevance=max(line.relevance, answer.relevance))
+        None if no line has the place. A weaker part of the place that answers goes before the
+        answering part.
+        """
+        if section not in _QUOTES or not line.where:
+            return None
+        for name in dict.fromkeys(("answer", section) if section in _ANSWERS else (section,)):
+            for number, known in enumerate(self.sections[name]):
+                if known.where != line.where:
+                    continue
+                parts = (line.text, known.text) if name == "answer" else (known.text, line.text)
+                joined = known._replace(text=f" {MARK} ".join(parts))
+                joined = joined._replace(tokens=count(joined.shown))
+                cost = joined.tokens - known.tokens
+                if cost > room:
+                    return 0
+                self.sections[name][number] = joined
+                self.room -= cost
+                return cost
+        return None
+
+    def _remove_replaced(self, line: _Line) -> None:
+        """Remove what a new line replaces: parts of it, and the outline or sample of its place."""
+        for section, number, known in self._all_lines():
+            is_part = lies_within(known.where, line.where) and known.text in line.text
+            is_brief = section in ("outline", "sample") and known.where == line.where
+            if known.where and section != "answer" and (is_part or is_brief):
+                self._remove(section, number)
+
+    def _remove(self, section: str, number: int) -> _Line:
+        line = self.sections[section].pop(number)
+        self.order.remove(section)
+        self.room += line.tokens
+        if not self.sections[section]:
+            self.room += count(HEADINGS[section]) + 1
+        return line
+
+    def _all_lines(self) -> Iterator[tuple[str, int, _Line]]:
+        """Yield every line with its section and number, last first, so that it may be removed."""
+        for section, lines in self.sections.items():
+            for number in reversed(range(len(lines))):
+                yield section, number, lines[number]
+
+    def _is_said(self, section: str, line: _Line) -> bool:
+        """Return whether a place is shown already; keys and answers may be other parts of it."""
+        if section in _QUOTES or not line.where:
+            return any(
+                lies_within(line.where, known.where) and line.text in known.text
+                for _, _, known in self._all_lines()
+            )
+        return any(
+            known.where == line.where or (name == "ends" and line.text in known.text)
+            for name, _, known in self._all_lines()
+        )
+
+    def _promote(self, answer: _Line) -> None:
+        """Move a line that was shown for another reason to the answers, because it is one."""
+        for section, number, line in self._all_lines():
+            if line.where == answer.where and answer.text in line.text:
+                relevance = max(line.relevance, answer.relevance)
+                if section == "answer":
+                    self.sections[section][number] = line._replace(relevance=relevance)
+                else:
+                    self._take(
+                        "answer", self._remove(section, number)._replace(relevance=relevance)
+                    )
+                return
 
     def drop_last(self) -> bool:
         """Give the last thing back that was taken; False if there is nothing."""
@@ -107,22 +172,29 @@ class Sections:
         return True
 
     def lines(self) -> list[str]:
-        """The sections as they are shown, each under its heading."""
+        """Return the sections as they are shown, each under its heading, the best answer last."""
         shown = []
         for section, lines in self.sections.items():
             if lines:
                 shown.append(HEADINGS[section])
-                shown.extend(line.shown for line in lines)
+                in_order = reversed(lines) if section in _ANSWERS else lines
+                shown.extend(line.shown for line in in_order)
         return shown
 
     def excerpts(self) -> tuple[Excerpt, ...]:
-        """What is quoted, for who reads a citation as a value."""
-        quoted = ("answer", "key", "alert", "ends", "sample")
+        """Return what is quoted, the best answer first."""
+        quoted = ("answer", "other", "key", "alert", "ends", "sample")
         return tuple(
             Excerpt(shortened(line.text, EXCERPT_CHARACTERS), line.where, line.relevance)
             for section in quoted
             for line in self.sections[section]
         )
+
+
+def _line(note: Note | Answer) -> _Line:
+    relevance = note.relevance if isinstance(note, Answer) else 0.0
+    line = _Line(note.text.strip("\n"), short_place(note.where), relevance, 0)
+    return line._replace(tokens=count(line.shown))
 
 
 def _narrowed(line: _Line, room: int, question: str) -> _Line:

@@ -62,6 +62,8 @@ class Glance(msgspec.Struct, frozen=True):
 
     notes: tuple[Note, ...]
     """The most important first."""
+    outcomes: tuple[Note, ...]
+    """Those that tell how the content ended or was cut, without its first and last lines."""
     is_cut: bool
     """Whether a tool or client says that it left out a part before the content came to us."""
 
@@ -99,9 +101,10 @@ def glance(source: Source) -> Glance:
     for search in searches:
         notes += [note for text in texts for note in _notes(text, search(text.data))]
     notes += [note for note in values if note not in notes]
+    outcomes = tuple(_distinct(notes))
     for text in texts:
         notes += _outer_lines(text)
-    return Glance(tuple(_distinct(notes)), is_cut)
+    return Glance(tuple(_distinct(notes)), outcomes, is_cut)
 
 
 def _distinct(notes: list[Note]) -> Iterator[Note]:
@@ -240,9 +243,9 @@ def _in_json(value: Any, least: int) -> tuple[list[_Text], list[Note]]:
         if name in _CUT_KEYS and item is True:
             notes.append(Note("key", f"{_CUT_SIGN}true", path))
         elif _is_outcome(name, path) and isinstance(item, int | str) and _is_word(item):
-            notes.append(Note("key", f"{key}: {scalar(item)}", path))
+            notes.append(Note("key", scalar(item), path))
         elif name in _SAVED_KEYS and isinstance(item, str) and 0 < len(item) < _SHOWN_CHARS:
-            notes.append(Note("key", f"{key}: {item}", path))
+            notes.append(Note("key", item, path))
         elif isinstance(item, str) and len(item) >= least:
             texts.append(_Text(item.encode("utf-8", "replace"), path))
     return texts, notes

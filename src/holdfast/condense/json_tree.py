@@ -74,9 +74,7 @@ def _firsts(value: Any) -> list[Note]:
     notes = []
     for place, items in _large_arrays(value):
         path = path_of(place)
-        notes.append(
-            Note("sample", f"first of {len(items):,} in {path}: {brief(items[0])}", f"{path}[0]")
-        )
+        notes.append(Note("sample", f"first of {len(items):,}: {brief(items[0])}", f"{path}[0]"))
         if len(notes) == _MOST_SAMPLES:
             break
     return notes

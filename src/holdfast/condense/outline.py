@@ -38,7 +38,7 @@ def outline(value: Any, path: str = "$", deepest: int = 6) -> list[Note]:
         if isinstance(item, dict):
             notes.extend(Note("outline", text, here) for text in _keys(item, here))
         elif level == 0:
-            notes.append(Note("outline", f"{here}: {type_of(item)}", here))
+            notes.append(Note("outline", type_of(item), here))
         if level < deepest:
             waiting.extend((at, child, level + 1) for at, child in _below(item, here))
     return notes[:_MOST_NOTES]
@@ -72,19 +72,18 @@ def _below(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 def _keys(item: dict[str, Any], path: str) -> Iterator[str]:
     """The keys of one object, in lines that are not too long."""
-    head = f"{path}: "
     parts: list[str] = []
-    size = len(head)
+    size = len(path)
     for key, child in list(item.items())[:_MOST_KEYS]:
         part = f"{brief(key, limit=_VALUE_CHARS)} {_shown(child)}"
         if parts and size + len(part) > _NOTE_CHARS:
-            yield head + ", ".join(parts)
-            parts, size = [], len(head)
+            yield ", ".join(parts)
+            parts, size = [], len(path)
         parts.append(part)
         size += len(part) + 2
     if len(item) > _MOST_KEYS:
         parts.append(f"{len(item) - _MOST_KEYS:,} more keys")
-    yield head + ", ".join(parts or ["{}"])
+    yield ", ".join(parts or ["{}"])
 
 
 def _shown(value: Any) -> str:

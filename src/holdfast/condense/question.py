@@ -87,6 +87,12 @@ def terms(question: str) -> tuple[Term, ...]:
     return tuple(chosen)
 
 
+def quotations(question: str) -> list[str]:
+    """Return what stands in quotes in a question, in its order."""
+    matches = _QUOTED.findall(question[:_MOST_CHARACTERS])
+    return [next(filter(None, groups)) for groups in matches]
+
+
 def stem(word: str) -> str:
     """A word without its commonest ending."""
     for ending in _BY_LENGTH:

@@ -305,7 +305,8 @@ class Holdfast:
             stored = None
         if stored is None:
             known = await self.store.info(self.scope, ref_id)
-            return missing(ref_id, known, count=count_text)
+            privacy = self.options.rules.privacy
+            return missing(ref_id, known, count=count_text, privacy=privacy)
         info, data = stored.info, stored.data
         if self.summary_queue is not None and not peek:
             await self.summary_queue.opened(self.scope, info)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from holdfast.expand.expansion import LONGEST_REF, Count, Expansion, miss
 from holdfast.expand.tool import NAME
+from holdfast.privacy import Policy, find, mask
 from holdfast.store.records import RefInfo
 from holdfast.store.refs import parse
 from holdfast.voice import WAS, bracketed
@@ -17,12 +18,17 @@ _REMOVED = "its time was over and it was removed"
 _DAMAGED = "what is stored is not what was stored, so it is not served"
 
 
-def missing(ref: str, info: RefInfo | None, *, count: Count) -> Expansion:
-    """Why a ref cannot be opened: it is unknown, removed or damaged."""
+def missing(
+    ref: str, info: RefInfo | None, *, count: Count, privacy: Policy = "allow"
+) -> Expansion:
+    """Return why a ref cannot be opened: it is unknown, removed or damaged.
+
+    With the policy to mask, secrets in its summary are masked.
+    """
     name = info.ref_id if info is not None else ref.strip()[:LONGEST_REF]
     if info is not None:
         reason = _DAMAGED if info.state == "damaged" else _REMOVED
-        step = f"{_what(info)}Call {_origin(info)} again to get it anew."
+        step = f"{_what(info, privacy)}Call {_origin(info)} again to get it anew."
     elif parse(ref) is None:
         reason = "this is not a ref"
         step = f'Copy a ref from the conversation as it stands: {{"ref_id": "{_FORM}"}}.'
@@ -53,5 +59,7 @@ def _origin(info: RefInfo) -> str:
     return f"the tool {bracketed(tool[:_LONGEST_NAME])}" if tool else "the original tool"
 
 
-def _what(info: RefInfo) -> str:
-    return f"{WAS}{bracketed(info.summary)}\n" if info.summary else ""
+def _what(info: RefInfo, privacy: Policy) -> str:
+    # A summary is stored as it was made: what may be shown is decided where it is shown.
+    summary = mask(info.summary, find(info.summary)) if privacy == "mask" else info.summary
+    return f"{WAS}{bracketed(summary)}\n" if summary else ""

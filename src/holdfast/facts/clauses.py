@@ -1,6 +1,6 @@
 """clauses: a message taken apart into statements that may stand alone, each with its place.
 
-clauses: beside words and dates. Code, quotations, headings, tables and lists are left out: they say
+clauses: before dates. Code, quotations, headings, tables and lists are left out: they say
 nothing of who wrote the message. A sentence is parted where a new statement of the speaker begins
 (`…, and I …`) and where a question or a request does (`…, can you …?`), for people say in one
 breath what they are and what they want.
@@ -29,7 +29,6 @@ _FENCE = re2.compile(r"^\s*(?:```|~~~)")
 _NO_PROSE = re2.compile(
     rf"^(?:\s*(?:#{{1,6}} |>|\||[-*+•{_DASH}] |\d+[.)] |\[[^\]]*\]\s*$|<[a-z/!])|\t| {{4}})"
 )
-_IMAGE = re2.compile(r"\[[^\]\n]*\]")
 _END = re2.compile(r"[.!?…]+[\"'”)]*(?:\s+|$)")
 _ABBREVIATION = re2.compile(
     r"(?i)(?:^|[\s(.])(?:mr|mrs|ms|dr|prof|st|vs|e\.g|i\.e|etc|no|approx|inc|ltd|jr|sr|u\.s|a\.m"
@@ -91,7 +90,7 @@ def clauses(message: str) -> Iterator[Clause]:
     """The clauses of a message's prose, in order."""
     plain = message[:_MOST_CHARACTERS].translate(_APOSTROPHES)
     sentences = 0
-    for start, line in _prose(plain):
+    for start, line in prose_lines(plain):
         for begin, end in _sentences(line):
             sentences += 1
             if sentences > _MOST_SENTENCES:
@@ -100,15 +99,28 @@ def clauses(message: str) -> Iterator[Clause]:
                 yield from _parts(line[begin:end], start + begin, message)
 
 
-def _prose(message: str) -> Iterator[tuple[int, str]]:
-    """Lines of prose, and where they begin; images and the like are blanked out."""
+def prose_lines(message: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of prose and their offsets; images and the like are blanked out."""
     at, fenced = 0, False
     for line in message.splitlines(keepends=True):
         if _FENCE.match(line):
             fenced = not fenced
         elif not fenced and line.strip() and not _NO_PROSE.match(line):
-            yield at, _IMAGE.sub(lambda match: " " * len(match[0]), line)
+            yield at, _without_brackets(line)
         at += len(line)
+
+
+def _without_brackets(line: str) -> str:
+    """Return a line of the same length in which spaces stand for brackets and their text.
+
+    Not with RE2: its wrapper takes quadratic time where a line is not ASCII.
+    """
+    parts: list[str] = []
+    end = 0
+    while (start := line.find("[", end)) >= 0 and (stop := line.find("]", start)) >= 0:
+        parts += line[end:start], " " * (stop + 1 - start)
+        end = stop + 1
+    return "".join([*parts, line[end:]])
 
 
 def _sentences(line: str) -> Iterator[tuple[int, int]]:

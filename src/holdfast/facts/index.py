@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.facts.names import ROLES, names_in
 from holdfast.facts.question import Hit, Question, spoken
 from holdfast.facts.vectors import WORD_BITS, angle_table, cosines, quantized, sketch
 from holdfast.facts.words import terms_of
@@ -47,6 +48,8 @@ _STANDING = 64
 _COMMON = 0.2
 """A word in more than this share of the facts chooses none, such as who speaks; among the chosen it
 counts."""
+_NAMED_STEP = 2.0
+"""More than any score without it: facts of what a question names come before all others."""
 _NEW_TEXTS = 512
 """Texts that are embedded at once."""
 
@@ -80,6 +83,8 @@ class FactIndex:
         self._sessions: dict[str, array[int]] = {}
         self._subjects: dict[str, array[int]] = {}
         self._speakers: set[str] = set()
+        self._has_speaker = bytearray()
+        """Whether a fact says by name who said it; a role is no name."""
         dimensions = 0 if embedder is None else embedder.dimensions
         self._dimensions = dimensions
         self._bytes = array("b")
@@ -145,6 +150,7 @@ class FactIndex:
                 table.setdefault(name, array("I")).append(number)
         if row.standing:
             self._standing.append(number)
+        self._has_speaker.append(bool(row.said_by) and row.said_by.lower() not in ROLES)
         if row.said_by:
             self._speakers.update(terms_of(row.said_by))
         if vector:
@@ -155,7 +161,11 @@ class FactIndex:
     # --- searching -------------------------------------------------------------------------------
 
     def search(self, question: Question) -> list[Hit]:
-        """The best facts, best first; standing ones have a third of the places if they need it."""
+        """Return the best facts: those of what the question names first, then by score.
+
+        Standing facts have a third of the places if they need it, unless the question names
+        somebody and another person said them.
+        """
         if not self._row_of or question.limit < 1:
             return []
         allowed = self._allowed(question.session)
@@ -164,18 +174,29 @@ class FactIndex:
         rough = self._rough(terms, vector)
         for tag in question.tags:
             rough[self._places(self._tags, tag)] += np.float32(1e-3)
+        named = self._named(question.text)
+        rough += named
         rough *= allowed
         chosen = self._candidates(rough, allowed, max(_CANDIDATES, 2 * question.limit))
         standing = _view(self._standing, np.uint32)
-        standing = standing[allowed[standing]]
+        standing = standing[allowed[standing] & self._stands_for(named, standing)]
         chosen = np.union1d(chosen, standing[_largest(rough[standing], _STANDING)])
         similarity = self._by_words(terms, chosen)
         if vector is not None:
             similarity = _mixed(similarity, cosines(vector, self._bytes_of(chosen)))
         overlap = self._overlap(question.tags, chosen)
-        score = self._scores(chosen, similarity, overlap, question.now)
+        score = self._scores(chosen, similarity, overlap, question.now) + named[chosen]
         picked = _picked(score, np.isin(chosen, standing).tolist(), question.limit)
-        return [self._hit(int(chosen[at]), score[at], similarity[at]) for at in picked]
+        gains = named[chosen]
+        return [
+            Hit(
+                self._ids[int(chosen[at])],
+                float(score[at]),
+                float(similarity[at]),
+                named=bool(gains[at]),
+            )
+            for at in picked
+        ]
 
     def _allowed(self, session: str) -> Numbers:
         current = np.frombuffer(bytes(self._current), np.bool_)
@@ -184,6 +205,32 @@ class FactIndex:
         here = np.zeros(self.rows, np.bool_)
         here[self._places(self._sessions, session)] = True
         return current & here
+
+    def _named(self, text: str) -> Numbers:
+        """Return what each fact's score gains by the question's names: people count before things.
+
+        A speaker's name stands before what they say, so the words of a fact tell both who said it
+        and whom it mentions.
+        """
+        names = names_in(text, self._speakers)
+        speakers, things = (np.zeros(self.rows, np.bool_) for _ in range(2))
+        for term in names.speakers:
+            speakers[self._places(self._words, term)] = True
+        for terms in names.things:
+            rarest, *others = sorted((self._places(self._words, term) for term in terms), key=len)
+            for places in others:
+                rarest = rarest[np.isin(rarest, places, assume_unique=True)]
+            things[rarest] = True
+        gains: Numbers = _NAMED_STEP * (2.0 * speakers + things)
+        return gains.astype(np.float32)
+
+    def _stands_for(self, named: Numbers, standing: Numbers) -> Numbers:
+        """Return which standing facts may have a reserved place."""
+        if not named.max(initial=0.0) >= 2 * _NAMED_STEP:
+            return np.ones(len(standing), np.bool_)
+        is_nameless = np.frombuffer(bytes(self._has_speaker), np.bool_)[standing] == 0
+        may_stand: Numbers = is_nameless | (named[standing] >= 2 * _NAMED_STEP)
+        return may_stand
 
     def _places(self, table: dict[str, array[int]], name: str) -> Numbers:
         return _view(table.get(name, array("I")), np.uint32)
@@ -258,9 +305,6 @@ class FactIndex:
         within = _TAG_SHARE * overlap + _RECENCY_SHARE * np.minimum(recency, 1.0)
         scores: Numbers = STEP * (np.floor(similarity / STEP) + within)
         return scores
-
-    def _hit(self, number: int, score: float, similarity: float) -> Hit:
-        return Hit(self._ids[number], float(score), float(similarity))
 
     def rivals(self, subject: str, fact_id: str) -> tuple[str, ...]:
         """Other current facts of a subject: others said them, for of one's own there is but one."""

@@ -41,9 +41,12 @@ class RankedFact(msgspec.Struct, frozen=True, kw_only=True):
 
     fact: Fact
     score: float
-    """What facts are ordered by: similarity in steps of 0.05, then tags, then recency."""
+    """What facts are ordered by: 4 for a person whom the question names, 2 for another name, then
+    similarity in steps of 0.05, then tags, then recency."""
     similarity: float
     """To the question, from 0 to 1."""
+    named: bool = False
+    """It is about a person, project or thing that the question names."""
     contradicts: tuple[str, ...] = ()
     """Ids of current facts in which others say something else of the same subject."""
 
@@ -215,10 +218,11 @@ class Ledger:
         *,
         now: float | None = None,
     ) -> list[RankedFact]:
-        """The current facts that have most to do with a question, best first.
+        """Return the current facts that have most to do with a question, best first.
 
-        By similarity, then tags, then recency with decay. Standing instructions and preferences
-        have up to a third of the places, whatever is asked. Without a session, those of all.
+        Facts of the people and things that it names come first, then by similarity, tags and
+        recency with decay. Standing instructions and preferences have up to a third of the places,
+        whatever is asked. Without a session, those of all.
         """
         question = Question(
             text=query,
@@ -232,6 +236,7 @@ class Ledger:
                 fact=fact,
                 score=hit.score,
                 similarity=hit.similarity,
+                named=hit.named,
                 contradicts=index.rivals(fact.subject, fact.id) if fact.subject else (),
             )
             for hit, fact, index in await self._indexes.search(self._scope, question)

@@ -24,9 +24,11 @@ class Hit(NamedTuple):
 
     id: str
     score: float
-    """What facts are ordered by: similarity in steps, within a step tags, then recency."""
+    """What facts are ordered by: the question's names, similarity in steps, tags, recency."""
     similarity: float
     """From 0 to 1."""
+    named: bool = False
+    """It is about a person or thing that the question names."""
 
 
 def spoken(text: str, said_by: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import date
 from functools import partial
 from typing import Any
 
@@ -157,6 +158,10 @@ class Memory:
             vector = np.asarray(self._embedder.embed([question.text])[0], np.float32)
         ranked = rank(arrays, question, vector, weights_of(self._embedder))
         return ranked, choose(arrays, ranked, room, self._count)
+
+    def today(self) -> date:
+        """Return the current day in UTC."""
+        return date.fromordinal(dates.day_of(self._clock()))
 
     async def reindex(self) -> int:
         """Read turns again that another version or embedder has read; how many there were.

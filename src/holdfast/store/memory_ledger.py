@@ -17,6 +17,7 @@ from holdfast.store.usage_ledger import (
     Reservation,
     UsageLedger,
     admits,
+    repeated_token,
 )
 
 _Owner = tuple[str, str]
@@ -51,6 +52,8 @@ class MemoryLedger(UsageLedger):
         use = await self.day_use(scope, wanted.day)
         admitted = admits(use, wanted.most, limits)
         if admitted:
+            if wanted.token in mine:
+                raise repeated_token()
             mine[wanted.token] = wanted
         return admitted, use
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from holdfast.errors import StoreConflictError
 from holdfast.store.scope import Scope
 
 DAY_SECONDS = 86_400
@@ -67,6 +68,13 @@ def is_used_up(use: DayUse, limits: Amount) -> bool:
     )
 
 
+def repeated_token() -> StoreConflictError:
+    """Return the error for a token that names an open reservation already."""
+    return StoreConflictError(
+        "a reservation with this token is open", where="token", fix="Use a new random token."
+    )
+
+
 def admits(use: DayUse, most: Amount, limits: Amount) -> bool:
     """Return whether a call that may use `most` can be sent.
 
@@ -97,6 +105,9 @@ class UsageLedger(ABC):
         """Reserve if `admits` allows it; whether it did, and the day's use without this call.
 
         Expired reservations of the scope are settled with their least first.
+
+        Raises:
+            StoreConflictError: a reservation with this token is open: two calls would count once.
         """
 
     @abstractmethod

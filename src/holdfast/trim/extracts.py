@@ -57,16 +57,17 @@ def without(text: str, parts: Sequence[Part], gone: Collection[int], tokens: flo
     is_first = True
     for is_gone, run in groupby(range(len(parts)), key=lambda n: n in gone):
         numbers = list(run)
-        stretch = text[parts[numbers[0]].start : parts[numbers[-1]].stop]
+        stretch = Span(parts[numbers[0]].start, parts[numbers[-1]].stop)
         if not is_gone:
-            written.append(set_in(stretch))
+            written.append(set_in(text[stretch.start : stretch.stop]))
             continue
-        missing = f"{_amount(stretch)} left out"
+        missing = f"{_amount(text, [stretch])} left out"
         if is_first:
-            all_gone = "".join(text[parts[n].start : parts[n].stop] for n in sorted(gone))
+            all_gone = [Span(parts[n].start, parts[n].stop) for n in sorted(gone)]
+            whole = [Span(0, len(text))]
             missing += (
-                f". Shortened to fit the context window: {_amount(all_gone)} of {_amount(text)}, "
-                f"about {tokens:,.0f} tokens, are missing"
+                f". Shortened to fit the context window: {_amount(text, all_gone)} of "
+                f"{_amount(text, whole)}, about {tokens:,.0f} tokens, are missing"
             )
         is_first = False
         break_before = "" if not written or written[-1].endswith("\n") else "\n"
@@ -81,9 +82,15 @@ def left_out(messages: int, tokens: float) -> str:
     return f"{CUT}{amount} left out to fit the context window …]"
 
 
-def _amount(stretch: str) -> str:
-    lines = stretch.count("\n") + (not stretch.endswith("\n"))
-    return counted(lines, "line") if lines > 2 else f"{len(stretch):,} characters"
+def _amount(text: str, spans: Sequence[Span]) -> str:
+    """Return how many lines or characters some spans have, read one after the other.
+
+    They are counted where they are: to join 30 MB in one call held the event loop for 80 ms.
+    """
+    lines = sum(text.count("\n", span.start, span.stop) for span in spans)
+    lines += not text.endswith("\n", spans[-1].start, spans[-1].stop)
+    size = sum(span.size for span in spans)
+    return counted(lines, "line") if lines > 2 else f"{size:,} characters"
 
 
 def _cut(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:

@@ -75,8 +75,6 @@ class _Candidate(NamedTuple):
     part: int
 
 
-_Gone = frozenset[tuple[int, int]]
-"""The parts that are left out of a piece: (slot, part)."""
 _Shorter = tuple[Piece, Edit] | None
 """A shortened piece and its edit; None if the piece is unchanged."""
 
@@ -91,8 +89,11 @@ class InPlace:
         self._question = latest_question([m for piece in pieces for m in piece.messages])
         self._slots = [list(self._slots_of(n)) for n in range(len(pieces))]
         self._order = self._removal_order()
-        self._shortened: dict[tuple[int, _Gone], _Shorter] = {}
+        self._shortened: dict[tuple[int, int], _Shorter] = {}
+        """Shortened pieces, by piece and number of parts that are left out."""
         self._marks: dict[tuple[int, int], _Shorter] = {}
+        self._refs: dict[tuple[int, int], str] = {}
+        """Refs of the texts that were shortened, by piece and slot."""
 
     @property
     def sizes(self) -> list[float]:
@@ -214,8 +215,7 @@ class InPlace:
                 yield from self._runs_without(places[0], places[-1] + 1)
                 continue
             for n in places:
-                parts = frozenset(gone.get(n, ()))
-                yield n, n + 1, self._without(n, parts) if parts else None
+                yield n, n + 1, self._without(n, gone[n]) if n in gone else None
 
     def _runs_without(self, start: int, stop: int) -> Iterator[tuple[int, int, _Shorter]]:
         """Replace a run by a line; pieces that must not be stored stay and split the run."""
@@ -233,12 +233,18 @@ class InPlace:
             return False
         return len(gone) == sum(not part.stays for slot in self._slots[n] for part in slot.parts)
 
-    def _without(self, n: int, gone: _Gone) -> _Shorter:
-        if (n, gone) not in self._shortened:
-            self._shortened[n, gone] = self._rewritten(n, gone)
-        return self._shortened[n, gone]
+    def _without(self, n: int, gone: set[tuple[int, int]]) -> _Shorter:
+        """Return a piece without parts, which are always the first ones in the order of removal.
 
-    def _rewritten(self, n: int, gone: _Gone) -> _Shorter:
+        So their number names the version: the parts of 30 MB, kept for each version, were a
+        million objects, and to free them held the event loop for 200 ms.
+        """
+        version = n, len(gone)
+        if version not in self._shortened:
+            self._shortened[version] = self._rewritten(n, gone)
+        return self._shortened[version]
+
+    def _rewritten(self, n: int, gone: set[tuple[int, int]]) -> _Shorter:
         piece = self._pieces[n]
         numbers: dict[int, set[int]] = {}
         for s, part in gone:
@@ -246,7 +252,7 @@ class InPlace:
         texts: dict[int, list[tuple[Block, str, str]]] = {}
         for s in sorted(numbers):
             slot = self._slots[n][s]
-            ref, text = self._shorter_text(slot, numbers[s], _rate(piece))
+            ref, text = self._shorter_text(n, s, numbers[s])
             if ref and slot.block is not None:
                 texts.setdefault(slot.message, []).append((slot.block, text, ref))
         if not texts:
@@ -262,14 +268,17 @@ class InPlace:
         what = "left out of a text what bears least on the question"
         return shorter, edited("shorten", what, WHY, [piece], shorter)
 
-    def _shorter_text(self, slot: _Slot, numbers: set[int], rate: float) -> tuple[str, str]:
+    def _shorter_text(self, n: int, s: int, numbers: set[int]) -> tuple[str, str]:
         """Return the ref of a text and its shorter version; no ref if it must not be stored."""
+        slot, rate = self._slots[n][s], _rate(self._pieces[n])
         tokens = rate * sum(slot.parts[number].size for number in numbers)
         shorter = without(slot.text, slot.parts, numbers, tokens)
         if len(shorter) >= len(slot.text):
             return "", ""
-        data = slot.text.encode("utf-8", "surrogatepass")
-        return self._bench.keep(slot.kind, data, rate * len(slot.text)), shorter
+        if (n, s) not in self._refs:  # once: of 30 MB, to encode and hash takes 100 ms
+            data = slot.text.encode("utf-8", "surrogatepass")
+            self._refs[n, s] = self._bench.keep(slot.kind, data, rate * len(slot.text))
+        return self._refs[n, s], shorter
 
     def _mark(self, start: int, stop: int) -> _Shorter:
         if (start, stop) not in self._marks:

@@ -11,11 +11,14 @@ import asyncio
 import math
 import threading
 import time
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, deque
+from collections.abc import Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from typing import NamedTuple
+from weakref import WeakSet
 
 from holdfast.faults import logged_faults
 
@@ -36,6 +39,33 @@ def current_tenant() -> str:
     return _TENANT.get()
 
 
+class Slot:
+    """A task's place among those that run in a lane.
+
+    It is free once the task releases it, or is gone itself: a slot that only a call can free is
+    lost for good where that call fails.
+    """
+
+    __slots__ = ("__weakref__", "_lane", "tenant")
+
+    def __init__(self, lane: FairLane, tenant: str) -> None:
+        self._lane = lane
+        self.tenant = tenant
+
+    def release(self) -> None:
+        """Let the next tenant have the slot; a second time does nothing."""
+        self._lane.release(self)
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Let another task run in a block in which this one only waits; in a thread."""
+        self.release()
+        try:
+            yield
+        finally:
+            self._lane.wait_in_thread(self)
+
+
 class FairLane:
     """A number of slots for tasks. A task waits in its tenant's queue; tenants take turns.
 
@@ -47,15 +77,15 @@ class FairLane:
         self.slots = slots
         self.reserve = reserve
         self._lock = threading.Lock()
-        self._running: Counter[str] = Counter()
-        self._waiting: OrderedDict[str, deque[Future[None]]] = OrderedDict()
+        self._taken: WeakSet[Slot] = WeakSet()
+        self._waiting: OrderedDict[str, deque[_Turn]] = OrderedDict()
         """Queues by tenant, the one whose turn is next first."""
 
     @property
     def running(self) -> int:
         """How many tasks hold a slot."""
         with self._lock:
-            return self._running.total()
+            return len(self._taken)
 
     @property
     def waiting(self) -> int:
@@ -63,68 +93,72 @@ class FairLane:
         with self._lock:
             return sum(map(len, self._waiting.values()))
 
-    async def enter(self, tenant: str) -> None:
+    async def enter(self, tenant: str) -> Slot:
         """Wait for a slot without holding a thread."""
-        turn = self._request(tenant)
-        if turn.done():
-            return
+        turn = self._request(Slot(self, tenant))
+        if turn.given.done():
+            return turn.slot
         try:
-            waiting = asyncio.wrap_future(turn)
+            waiting = asyncio.wrap_future(turn.given)
             while not waiting.done():
                 await asyncio.wait({waiting}, timeout=_LOOK_SECONDS)
                 self._look(turn)
         except BaseException:
-            self._give_up(tenant, turn)
+            self._give_up(turn)
             raise
+        return turn.slot
 
-    def enter_in_thread(self, tenant: str, seconds: float | None = None) -> bool:
-        """Wait for a slot in a thread; return False if there was none in time."""
-        turn = self._request(tenant)
+    def enter_in_thread(self, tenant: str, seconds: float | None = None) -> Slot | None:
+        """Wait for a slot in a thread; return None if there was none in time."""
+        slot = Slot(self, tenant)
+        return slot if self.wait_in_thread(slot, seconds) else None
+
+    def wait_in_thread(self, slot: Slot, seconds: float | None = None) -> bool:
+        """Wait until a slot is one's own (again); return False if that took too long."""
+        turn = self._request(slot)
         until = time.monotonic() + (math.inf if seconds is None else seconds)
         try:
-            while not turn.done():
+            while not turn.given.done():
                 left = until - time.monotonic()
                 if left <= 0:
-                    self._give_up(tenant, turn)
+                    self._give_up(turn)
                     return False
                 with suppress(FutureTimeoutError):
-                    turn.result(min(left, _LOOK_SECONDS))
+                    turn.given.result(min(left, _LOOK_SECONDS))
                 self._look(turn)
         except BaseException:
-            self._give_up(tenant, turn)
+            self._give_up(turn)
             raise
         return True
 
-    def leave(self, tenant: str) -> None:
-        """Give a slot back, and let the next tenant have it."""
+    def release(self, slot: Slot) -> None:
+        """Take a slot back, and let the next tenant have it."""
         with self._lock:
-            self._running[tenant] -= 1
-            if not self._running[tenant]:
-                del self._running[tenant]
+            self._taken.discard(slot)
             with logged_faults("holdfast.workers").caught("lanes"):  # the next look admits them
                 self._admit()
 
-    def _request(self, tenant: str) -> Future[None]:
-        turn: Future[None] = Future()
+    def _request(self, slot: Slot) -> _Turn:
+        turn = _Turn(slot, Future())
         with self._lock:
-            self._waiting.setdefault(tenant, deque()).append(turn)
+            self._waiting.setdefault(slot.tenant, deque()).append(turn)
             try:
                 self._admit()
             except BaseException:
-                turn.cancel()  # or it would be given a slot that nobody gives back
+                turn.given.cancel()  # or it would wait for a task that is gone
                 raise
         return turn
 
-    def _look(self, turn: Future[None]) -> None:
+    def _look(self, turn: _Turn) -> None:
         """Admit whoever can be, where a notice was lost."""
-        if not turn.done():
+        if not turn.given.done():
             with self._lock:
                 self._admit()
 
-    def _give_up(self, tenant: str, turn: Future[None]) -> None:
+    def _give_up(self, turn: _Turn) -> None:
         """Leave the queue; a slot that was given in this very moment goes to the next."""
-        if not turn.cancel() and not turn.cancelled():
-            self.leave(tenant)
+        if not turn.given.cancel():
+            self.release(turn.slot)
 
     def _admit(self) -> None:
         """Give free slots to the tenants whose turn it is."""
@@ -134,15 +168,23 @@ class FairLane:
             queue = self._waiting.pop(tenant)
             while queue:
                 turn = queue.popleft()
-                if turn.set_running_or_notify_cancel():
-                    self._running[tenant] += 1
-                    turn.set_result(None)
+                if turn.given.set_running_or_notify_cancel():
+                    self._taken.add(turn.slot)
+                    turn.given.set_result(None)
                     break
             if queue:
                 self._waiting[tenant] = queue  # behind the others
 
     def _has_slot_for(self, tenant: str) -> bool:
-        running = self._running.total()
+        running = len(self._taken)
         if running < self.slots:
             return True
-        return running < self.slots + self.reserve and not self._running[tenant]
+        is_new = all(slot.tenant != tenant for slot in self._taken)
+        return running < self.slots + self.reserve and is_new
+
+
+class _Turn(NamedTuple):
+    """A task in the queue, and where it learns that the slot is its own."""
+
+    slot: Slot
+    given: Future[None]

@@ -12,11 +12,10 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from holdfast import errors
@@ -29,7 +28,7 @@ from holdfast.store.refs import canonical
 from holdfast.tokens import TokenCount
 from holdfast.wire.strict import Limits
 from holdfast.workers.ends import cite_ends
-from holdfast.workers.lanes import FairLane, current_tenant
+from holdfast.workers.lanes import FairLane, Slot, current_tenant
 from holdfast.workers.process import WorkerGoneError, WorkerProcess
 from holdfast.workers.tasks import (
     Answer,
@@ -108,13 +107,13 @@ class Workers:
 
     def warm(self) -> None:
         """Start a worker before it is needed: its imports take a second."""
-        tenant = current_tenant()
-        if not self._places.enter_in_thread(tenant, 0):
+        slot = self._places.enter_in_thread(current_tenant(), 0)
+        if slot is None:
             return
         try:
             self._put_back(self._worker(self._take_idle()))
         finally:
-            self._places.leave(tenant)
+            slot.release()
 
     def recycle(self) -> None:
         """Replace all workers, those at work once they are done.
@@ -148,38 +147,22 @@ class Workers:
         if size < _LONG_BYTES:
             return work()
         lane = self._short_lane if size < _LONG_LANE_BYTES else self._long_lane
-        tenant = current_tenant()
-        await lane.enter(tenant)
+        slot = await lane.enter(current_tenant())
         within = copy_context()  # pages know their reader by it
-        run = partial(within.run, self._run, lane, work)
-        try:
-            job = self._threads.submit(run)
-        except BaseException:
-            lane.leave(tenant)
-            raise
-        # Whatever becomes of the job, also where nobody waits for it any more.
-        job.add_done_callback(lambda _: lane.leave(tenant))
-        return await asyncio.wrap_future(job)
+        # No name for the job: its error would lead back to this frame, and keep the slot for long.
+        return await asyncio.wrap_future(self._threads.submit(within.run, self._run, slot, work))
 
-    def _run(self, lane: FairLane, work: Callable[[], _T]) -> _T:
-        self._here.lane = lane
+    def _run(self, slot: Slot, work: Callable[[], _T]) -> _T:
+        self._here.slot = slot
         try:
             return work()
         finally:
-            self._here.lane = None
+            self._here.slot = None
+            slot.release()  # of a job that was cancelled before it ran, the slot is gone with it
 
-    @contextmanager
-    def _while_others_run(self) -> Iterator[None]:
-        lane: FairLane | None = getattr(self._here, "lane", None)
-        if lane is None:
-            yield
-            return
-        tenant = current_tenant()
-        lane.leave(tenant)
-        try:
-            yield
-        finally:
-            lane.enter_in_thread(tenant)
+    def _while_others_run(self) -> AbstractContextManager[None]:
+        slot: Slot | None = getattr(self._here, "slot", None)
+        return nullcontext() if slot is None else slot.lent()
 
     # --- tasks -----------------------------------------------------------------------------------
 
@@ -254,8 +237,8 @@ class Workers:
     def _asked(self, task: Task, data: bytes, seconds: float) -> Answer | None:
         """What a worker answers; None if there is none, or the task cannot be sent to it."""
         until = time.monotonic() + seconds
-        tenant = current_tenant()
-        if not self._places.enter_in_thread(tenant, max(seconds, _LEAST_SECONDS)):
+        slot = self._places.enter_in_thread(current_tenant(), max(seconds, _LEAST_SECONDS))
+        if slot is None:
             raise WorkerGoneError("found no worker free in time", "busy")
         worker = None
         try:
@@ -267,7 +250,7 @@ class Workers:
             return None
         finally:
             self._put_back(worker)
-            self._places.leave(tenant)
+            slot.release()
 
     def _take_idle(self) -> WorkerProcess | None:
         """Return the worker that was used last; None if a new one is to be started."""

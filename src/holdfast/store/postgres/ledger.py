@@ -17,6 +17,7 @@ from holdfast.store.usage_ledger import (
     Reservation,
     UsageLedger,
     admits,
+    repeated_token,
 )
 
 _LOCK: LiteralString = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
@@ -41,6 +42,7 @@ _RESERVE: LiteralString = """
 INSERT INTO holdfast.reservations (
     workspace, username, token, day, tokens, dollars, least_tokens, least_dollars, expires_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+ON CONFLICT DO NOTHING RETURNING token
 """
 
 _RENEW: LiteralString = """
@@ -97,7 +99,8 @@ class PostgresLedger(UsageLedger):
             if admitted:
                 amounts = (*wanted.most, *wanted.least)
                 named = (*owner, wanted.token, wanted.day)
-                await connection.execute(_RESERVE, *named, *amounts, wanted.expires_at)
+                if not await connection.fetch(_RESERVE, *named, *amounts, wanted.expires_at):
+                    raise repeated_token()
             return admitted, use
 
         return await self._database.transact(work)

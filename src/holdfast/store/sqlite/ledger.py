@@ -19,6 +19,7 @@ from holdfast.store.usage_ledger import (
     Reservation,
     UsageLedger,
     admits,
+    repeated_token,
 )
 
 
@@ -45,12 +46,15 @@ class SqliteLedger(UsageLedger):
             use = _day_use(db, owner, wanted.day)
             admitted = admits(use, wanted.most, limits)
             if admitted:
-                db.execute(
+                is_new = db.execute(
                     "INSERT INTO reservations (workspace, owner, token, day, tokens, dollars,"
-                    " least_tokens, least_dollars, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    " least_tokens, least_dollars, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                    " ON CONFLICT DO NOTHING RETURNING token",
                     (*owner, wanted.token, wanted.day, *wanted.most, *wanted.least,
                      wanted.expires_at),
-                )  # fmt: skip
+                ).fetchall()  # fmt: skip
+                if not is_new:
+                    raise repeated_token()
             return admitted, use
 
         return await self._writer.submit(job)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 
 from holdfast.errors import HoldfastError
 from holdfast.surfaces.proxy.logs import Fields, log
-from holdfast.workers.lanes import FairLane
+from holdfast.workers.lanes import FairLane, Slot
 
 AT_WORK = 32
 """Requests that are made ready at once. A step of one takes 0.2 ms of the loop, and a ping waits
@@ -50,18 +50,6 @@ class OverloadedError(HoldfastError):
         super().__init__(what, fix=f"Send the request again in {retry_after} seconds.")
         self.status = status
         self.retry_after = retry_after
-
-
-class Slot:
-    """A request's place among those at work; given back once."""
-
-    def __init__(self, lane: FairLane, tenant: str) -> None:
-        self._lane = lane
-        self._tenant = tenant
-
-    def release(self) -> None:
-        """Let the next request begin: this one goes out, or has ended."""
-        self._lane.leave(self._tenant)
 
 
 class Admission:
@@ -162,12 +150,10 @@ class _Line:
         return _TOO_MANY if self.waiting[tenant] >= self._most_of_one else 0
 
     async def enter(self, tenant: str) -> Slot:
-        slot = Slot(self._lane, tenant)
         self.waiting[tenant] += 1
         try:
-            await self._lane.enter(tenant)
+            return await self._lane.enter(tenant)
         finally:
             self.waiting[tenant] -= 1
             if not self.waiting[tenant]:
                 del self.waiting[tenant]
-        return slot

@@ -26,7 +26,7 @@ from holdfast.calling.network import Reply
 from holdfast.engine import accounting
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.store import Turn
-from holdfast.surfaces.proxy.admission import Slot
+from holdfast.workers.lanes import Slot
 
 CLIENT_LEFT = accounting.CLIENT_LEFT
 UNKNOWN_MODEL = "unknown"

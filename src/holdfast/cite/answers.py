@@ -1,0 +1,120 @@
+"""The parts of a content that answer a question: the field, row or line it names, and the matches.
+
+answers: after sections, before composing. What a question names exactly needs nothing beside it.
+Passages that hold much less of the question than the best one are weaker matches: a citation shows
+them under a heading of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, takewhile
+from typing import NamedTuple
+
+from holdfast.cite.places import lies_within, without_path
+from holdfast.cite.sections import Answer
+from holdfast.condense.condenser import Condenser, Passage
+from holdfast.condense.fields import NamedFields, named_fields
+from holdfast.condense.question import quotations
+from holdfast.condense.quoted_lines import QuotedLine, quoted_line
+from holdfast.condense.relevance import excerpt, rank
+from holdfast.condense.source import Source
+from holdfast.condense.spans import lines_where
+
+_BEST_PASSAGES = 12
+_FIELD_CHARACTERS = 300
+"""Fields after the best one are shown shorter, so that passages have room too."""
+_NAMED = 100.0
+"""The relevance of a field or a line that the question asks for by name."""
+_BESIDE = 1.0
+"""The relevance of the lines around a line that is quoted."""
+_AROUND_CHARACTERS = 300
+"""Of whole lines before a quoted line, and of those after it."""
+_WEAK = 0.6
+"""Share of the best score below which a passage is a weaker match."""
+_MARKUP = ("html", "xml")
+"""Kinds whose passages are not lines of the content."""
+
+
+class Answers(NamedTuple):
+    """The parts of a content that answer a question, each list best first."""
+
+    best: list[Answer]
+    weaker: list[Answer]
+    is_exact: bool
+    """Whether the question names one field or row, so that nothing else is asked for."""
+
+
+NO_ANSWERS = Answers([], [], is_exact=False)
+
+
+def answers(source: Source, condenser: Condenser, question: str, wide: int) -> Answers:
+    """Return the parts that answer a question, in excerpts of at most `wide` characters."""
+    if not question.strip():
+        return NO_ANSWERS
+    fields = named_fields(source, question)
+    best = _fields(fields, question, wide)
+    if fields.is_exact:
+        return Answers(best[:1], [], is_exact=True)
+    passages = condenser.passages(source)
+    ranked = [
+        (passages[entry.index], entry.score) for entry in rank(question, passages)[:_BEST_PASSAGES]
+    ]
+    if source.table is not None and _names_first(question, [passage for passage, _ in ranked]):
+        return Answers(_excerpts(ranked[:1], question, wide), [], is_exact=True)
+    line = quoted_line(source, question) if condenser.kind not in _MARKUP else None
+    if line is not None:
+        around = _around(source, line, [passage for passage, _ in ranked])
+        others = [entry for entry in ranked if not lies_within(line.where, entry[0].where)]
+        weaker = [*around, *_excerpts(others, question, wide)]
+        return Answers([Answer(line.text, line.where, _NAMED)], weaker, is_exact=False)
+    strong = [] if best else [entry for entry in ranked if entry[1] >= _WEAK * ranked[0][1]]
+    return Answers(
+        best or _excerpts(strong, question, wide),
+        _excerpts(ranked[len(strong) :], question, wide),
+        is_exact=False,
+    )
+
+
+def _fields(fields: NamedFields, question: str, wide: int) -> list[Answer]:
+    return [
+        Answer(
+            excerpt(field.text, question, _FIELD_CHARACTERS if number else wide)[0],
+            field.where,
+            _NAMED,
+        )
+        for number, field in enumerate(fields.passages)
+    ]
+
+
+def _excerpts(ranked: Sequence[tuple[Passage, float]], question: str, wide: int) -> list[Answer]:
+    return [
+        Answer(excerpt(without_path(passage), question, wide)[0], passage.where, score)
+        for passage, score in ranked
+    ]
+
+
+def _names_first(question: str, ranked: Sequence[Passage]) -> bool:
+    """Return whether the best row, and no other, has all that the question quotes."""
+    quoted = quotations(question)
+    holds_all = [all(text in passage.text for text in quoted) for passage in ranked]
+    return bool(quoted) and holds_all[:1] == [True] and not any(holds_all[1:])
+
+
+def _around(source: Source, line: QuotedLine, ranked: Sequence[Passage]) -> list[Answer]:
+    """Return the lines next to a quoted line in the passage that holds it, after and before it."""
+    passage = next((one for one in ranked if lies_within(line.where, one.where)), None)
+    if passage is None or not passage.where.startswith("lines "):
+        return []
+    first, _, last = passage.where.removeprefix("lines ").partition("-")
+    after = _nearest(source, range(line.number + 1, int(last) + 1))
+    before = _nearest(source, range(line.number - 1, int(first) - 1, -1))
+    spans = [(min(numbers), max(numbers)) for numbers in (after, before) if numbers]
+    return [Answer(source.lines(*span), lines_where(*span), _BESIDE) for span in spans]
+
+
+def _nearest(source: Source, numbers: range) -> list[int]:
+    """Return as many of these lines, from the first, as have few characters together."""
+    ends = accumulate(len(source.lines(number, number)) + 1 for number in numbers)
+    near = takewhile(lambda end: end <= _AROUND_CHARACTERS, ends)
+    return [number for number, _ in zip(numbers, near, strict=False)]

@@ -1,0 +1,354 @@
+"""Fields of a JSON document that a question names by words: its keys, and the values beside it.
+
+field_words: after relevance, before fields. Each scalar whose key has a word of the question is
+scored by how much of the question stands in its path and in its row.
+
+The one pattern is in `re`: it is asked about a question, and is linear, for nothing in a match can
+be a quote that another begins with.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from holdfast.condense.cutting import shortened
+from holdfast.condense.pieces import Place, scalar
+from holdfast.condense.question import Term, fold, is_stop_word, parts_of, stem, terms
+from holdfast.condense.relevance import hits_by_text
+
+MOST_FIELDS = 6
+_SHORTEST_VALUE = 3
+_MOST_HITS = 500
+"""A term in more values than this does not tell rows from each other."""
+_COVERED = 0.55
+"""The share of the question that a field must have in its keys and beside it."""
+_NEAR_BEST = 0.8
+_STRUCTURE = frozenset(map(stem, "row record entry object field column key value hold".split()))
+"""Words of a question that name the structure, wherever else they stand in the document."""
+_EXACT = 0.99
+"""The share of the question in the path and the object of a field that it names exactly."""
+_OWN_KEY = 0.3
+_SAME_ROW = 0.7
+_PER_STEP = 0.01
+_BESIDE_CHARS = 60
+_KEY_CHARS = 400
+"""Of a key that words are looked for in: one of a megabyte has half a million of them."""
+_SERIES = 50
+_QUOTED = re.compile(r"[\"'`“]([^\"'`“”]+)[\"'`”]")
+
+_Bits = int
+"""A set of terms, one bit for each."""
+CONTAINERS = (dict, list)
+
+
+class _Leaves(NamedTuple):
+    """The scalars of a document: text, place and nearest key of each."""
+
+    texts: list[str]
+    places: list[Place]
+    keys: list[str]
+
+
+class FieldMatch(NamedTuple):
+    """A field that the question names by words."""
+
+    place: Place
+    beside: str
+    """The field that tells its row from others, empty if it is the only one."""
+    is_exact: bool
+    """Whether the question names its key and a value that only its object has, and nothing else."""
+
+
+def fields_by_words(value: Any, question: str) -> list[FieldMatch]:
+    """Return the fields that the question names by words, best first."""
+    leaves = _leaves(value)
+    wanted = _terms(question, leaves.texts)
+    names = _Names(wanted, leaves.keys)
+    named = [index for index, key in enumerate(leaves.keys) if key in names.bits]
+    if not named:
+        return []
+    rows = _Rows(wanted, leaves, names)
+    known = [
+        _Named(index, names.path(leaves.places[index]), *rows.beside(leaves.places[index]))
+        for index in named
+    ]
+    worth = worths(wanted, [one.path | one.near | one.far for one in known], len(leaves.texts))
+    least = _COVERED * sum(worth)
+    weigh = Weigher(worth)
+    scored = []
+    for one in known:
+        reached = one.path | one.near
+        key = leaves.keys[one.number]
+        score = weigh(reached) + _SAME_ROW * weigh(one.far & ~reached)
+        score += _OWN_KEY * weigh(names.bits[key]) * names.precision(key)
+        if score >= least:
+            depth = depth_of(leaves.places[one.number])
+            scored.append((score / (1 + _PER_STEP * depth), one.number))
+    best = max((score for score, _ in scored), default=0.0)
+    near = [entry for entry in scored if entry[0] >= _NEAR_BEST * best]
+    near.sort(key=lambda entry: -entry[0])
+    if sum(score > best - 1e-9 for score, _ in near) > MOST_FIELDS:
+        return []  # the question tells no field from the others
+    # A value that the question quotes is what it asks about, and seldom the answer.
+    quoted = {term.form for term in wanted if term.anywhere}
+    near = [entry for entry in near if fold(leaves.texts[entry[1]]) not in quoted] or near
+    asked = sum(1 << n for n, term in enumerate(wanted) if term.form not in _STRUCTURE)
+    hits_of = {one.number: (one.path | one.near) & asked for one in known}
+    exact = [
+        index
+        for _, index in near
+        if names.precision(leaves.keys[index]) == 1.0
+        and rows.is_named(leaves.places[index])
+        and weigh(hits_of[index]) >= _EXACT * weigh(asked)
+        and fold(leaves.texts[index]) not in quoted
+    ]
+    best_first = [index for _, index in near]
+    if len(exact) == 1:
+        best_first.sort(key=lambda index: index != exact[0])
+    return [
+        FieldMatch(leaves.places[index], rows.said(index), [index] == exact)
+        for index in best_first[:MOST_FIELDS]
+    ]
+
+
+def asks_only(question: str, key: Any) -> bool:
+    """Return whether a question asks for a key and names nothing else of the document."""
+    name = str(key)[:_KEY_CHARS]
+    own = {fold(name), *(term.form for term in terms(name))}
+    return all(term.form in own or term.form in _STRUCTURE for term in terms(question))
+
+
+class _Named(NamedTuple):
+    """A scalar whose key the question names, and where it has more of the question."""
+
+    number: int
+    path: _Bits
+    """In the keys above it, its own among them."""
+    near: _Bits
+    """In values of the objects it is in."""
+    far: _Bits
+    """In other values of its row."""
+
+
+def _leaves(value: Any) -> _Leaves:
+    """Every scalar, the rows of an array in their order; no recursion."""
+    texts: list[str] = []
+    places: list[Place] = []
+    keys: list[str] = []
+    stack: list[tuple[Any, Place, str]] = [(value, (), "")]
+    while stack:
+        node, place, key = stack.pop()
+        if type(node) is dict:
+            inner = []
+            for step, child in node.items():
+                kind = type(child)
+                if kind is dict or kind is list:
+                    if child:
+                        inner.append((child, (place, step, node), step))
+                else:
+                    texts.append(child if kind is str else scalar(child))
+                    places.append((place, step, node))
+                    keys.append(step)
+            stack += reversed(inner)
+        elif type(node) is list:
+            kinds = {*map(type, node)}
+            if len(node) > _SERIES and not kinds & {dict, list, str}:
+                continue  # a series of numbers: paths lead to them, words do not
+            if not kinds & {dict, list}:
+                texts += map(scalar, node)
+                places += [(place, at, node) for at in range(len(node))]
+                keys += [key] * len(node)
+            else:
+                stack += [
+                    (node[at], (place, at, node), key)
+                    for at in range(len(node) - 1, -1, -1)
+                    if node[at] or type(node[at]) not in CONTAINERS  # of nothing but `[]`, nothing
+                ]
+        elif place:
+            texts.append(scalar(node))
+            places.append(place)
+            keys.append(key)
+    return _Leaves(texts, places, keys)
+
+
+def _terms(question: str, texts: list[str]) -> Sequence[Term]:
+    """Terms of the question; a value that it quotes, with or without marks, is one of them.
+
+    The words of such a value are not asked for as keys.
+    """
+    asked = fold(question)
+    quoted = set(_QUOTED.findall(asked))
+    longest = len(asked)
+    short = {text for text in texts if _SHORTEST_VALUE <= len(text) < longest}
+    values = {low for text in short if " " in text and (low := fold(text)) in asked}
+    if quoted:
+        values |= quoted & {fold(text) for text in short}
+    rest, found = question, []
+    for text in sorted(values, key=lambda text: (-len(text), text)):
+        at = fold(rest).find(text)
+        if at >= 0 and _stands_alone(rest, at, at + len(text)):
+            rest = f"{rest[:at]} {rest[at + len(text) :]}"
+            found.append(Term(text, 4.0, exact=True, anywhere=True))
+    return [*found, *terms(rest)]
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    return not (text[:start][-1:].isalnum() or text[end : end + 1].isalnum())
+
+
+def worths(wanted: Sequence[Term], reached: list[_Bits], total: int) -> list[float]:
+    """What each term tells: rare ones more, those that lead to no field nothing."""
+    worths = []
+    for number, term in enumerate(wanted):
+        count = sum(bits >> number & 1 for bits in reached)
+        worths.append(term.weight * math.log(1 + total / (count + 1)) if count else 0.0)
+    return worths
+
+
+class Weigher:
+    """The worth of a set of terms; the same few sets come again and again."""
+
+    def __init__(self, worth: list[float]) -> None:
+        self._worth = worth
+        self._known: dict[_Bits, float] = {0: 0.0}
+
+    def __call__(self, bits: _Bits) -> float:
+        """Return the worth of a set."""
+        known = self._known.get(bits)
+        if known is None:
+            known = sum(worth for n, worth in enumerate(self._worth) if bits >> n & 1)
+            self._known[bits] = known
+        return known
+
+
+class _Names:
+    """Which terms of the question the keys of a document hold."""
+
+    def __init__(self, wanted: Sequence[Term], keys: list[str]) -> None:
+        self._by_form = {term.form: 1 << number for number, term in enumerate(wanted)}
+        self._above: dict[int, _Bits] = {}
+        self._precision: dict[str, float] = {}
+        self.bits: dict[str, _Bits] = {}
+        """Of the keys that hold any."""
+        for key in dict.fromkeys(keys):
+            self._read(key)
+
+    def precision(self, key: str) -> float:
+        """The share of a key's words that the question has."""
+        return self._precision.get(key, 0.0)
+
+    def path(self, place: Place) -> _Bits:
+        """Terms in the keys of a path; those above an object are worked out once."""
+        waiting = []
+        bits = 0
+        while place:
+            place, step, holder = place
+            waiting.append((step, id(holder)))
+            if id(holder) in self._above:
+                bits = self._above[id(holder)]
+                break
+        for step, holder_id in reversed(waiting):
+            self._above[holder_id] = bits
+            if type(step) is str:
+                if step not in self._precision:
+                    self._read(step)
+                bits |= self.bits.get(step, 0)
+        return bits
+
+    def _read(self, key: str) -> None:
+        whole = self._by_form.get(fold(key), 0)
+        words = [word for word in map(fold, parts_of(key[:_KEY_CHARS])) if not is_stop_word(word)]
+        each = [self._by_form.get(stem(word), 0) | self._by_form.get(word, 0) for word in words]
+        bits = whole
+        for one in each:
+            bits |= one
+        if bits:
+            self.bits[key] = bits
+        self._precision[key] = 1.0 if whole else sum(map(bool, each)) / max(1, len(each))
+
+
+def depth_of(place: Place) -> int:
+    """Return how many steps a place is from the root."""
+    depth = 0
+    while place:
+        place = place[0]
+        depth += 1
+    return depth
+
+
+class _Rows:
+    """Which terms of the question stand in the values of which objects."""
+
+    def __init__(self, wanted: Sequence[Term], leaves: _Leaves, names: _Names) -> None:
+        self._near: dict[int, _Bits] = {}
+        self._far: dict[int, _Bits] = {}
+        self._beside: dict[int, tuple[_Bits, _Bits]] = {}
+        self._telling: dict[int, tuple[bool, int, int]] = {}
+        self._named: set[int] = set()
+        self._leaves = leaves
+        hits = []
+        for number, indices in enumerate(hits_by_text(wanted, leaves.texts)):
+            form = wanted[number].form
+            equal = [index for index in indices if fold(leaves.texts[index]) == form]
+            hits.append((not equal, equal or indices, 1 << number))
+            holders = {id(leaves.places[index][2]) for index in equal}
+            self._named |= holders if len(holders) == 1 else set()
+        # A whole value before a part of one, and the rarest first: it tells most of its row.
+        for is_part, indices, bit in sorted(hits, key=lambda hit: (hit[0], len(hit[1]))):
+            for index in indices if len(indices) <= _MOST_HITS else ():
+                bits = bit | names.bits.get(leaves.keys[index], 0)
+                self._mark(leaves.places[index], bits, (is_part, len(indices), index))
+
+    def is_named(self, place: Place) -> bool:
+        """Return whether the question has a value that stands in no object but that of a place."""
+        return id(place[2]) in self._named
+
+    def _mark(self, place: Place, bits: _Bits, telling: tuple[bool, int, int]) -> None:
+        holder = place[2]
+        self._near[id(holder)] = self._near.get(id(holder), 0) | bits
+        self._telling.setdefault(id(holder), telling)
+        row = _row(place)
+        if row is not holder:
+            self._far[id(row)] = self._far.get(id(row), 0) | bits
+            self._telling.setdefault(id(row), telling)
+
+    def beside(self, place: Place) -> tuple[_Bits, _Bits]:
+        """Terms in the objects that a place is in, and in others of its row."""
+        if not self._near:
+            return 0, 0
+        # What is around many rows is looked at once: they may stand hundreds of steps deep.
+        waiting: list[Any] = []
+        while place and id(place[2]) not in self._beside:
+            waiting.append(place[2])
+            place = place[0]
+        near, far = self._beside[id(place[2])] if place else (0, 0)
+        for holder in reversed(waiting):
+            near |= self._near.get(id(holder), 0)
+            far |= self._far.get(id(holder), 0)
+            self._beside[id(holder)] = near, far
+        return near, far
+
+    def said(self, index: int) -> str:
+        """The field that tells the row of a scalar from others best, if it is another one."""
+        known = []
+        place = self._leaves.places[index]
+        while place:
+            place, _, holder = place
+            if id(holder) in self._telling:
+                known.append(self._telling[id(holder)])
+        *_, telling = min(known, default=(False, 0, index))
+        text = shortened(self._leaves.texts[telling], _BESIDE_CHARS)
+        return "" if telling == index else f"{self._leaves.keys[telling]}: {text}"
+
+
+def _row(place: Place) -> Any:
+    """The object around a place that is an element of an array; else the nearest."""
+    nearest = place[2]
+    while place:
+        place, _, holder = place
+        if place and type(place[1]) is int:
+            return holder
+    return nearest

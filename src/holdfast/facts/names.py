@@ -1,0 +1,71 @@
+"""names: the people, projects and things that a question names, as the terms of facts.
+
+names: after words, before index. A speaker is named by any word of their name, in any case. Of
+other words only those count that are written as a name: with a capital inside a sentence, in
+capitals, or with a digit: `Apollo`, `AWS`, `db-3`. A question in capitals throughout has none.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Container
+from typing import NamedTuple
+
+from holdfast.condense.question import fold, is_stop_word, stem
+from holdfast.facts.words import terms_of
+
+ROLES = frozenset("user assistant system tool function developer model ai human".split())
+"""Speakers without a name: everybody who writes to an assistant is its user."""
+_NO_NAMES = ROLES | {stem(role) for role in ROLES}
+_MOST_CHARACTERS = 4_000
+"""Of a question that are read, half at each end: a pasted page is not what is asked about."""
+_MOST_THINGS = 16
+# `re`: each word ends where its run of letters does; RE2 is slower for few words.
+_WORD = re.compile(r"[^\W_]+(?:[-_./][^\W_]+)*")
+_SENTENCE_ENDS = frozenset('.!?:\n"“')
+_CALENDAR = frozenset(
+    name.lower()
+    for names in (calendar.day_name, calendar.day_abbr, calendar.month_name, calendar.month_abbr)
+    for name in names
+)
+"""Days and months say when, not what."""
+
+
+class Names(NamedTuple):
+    """What a question names."""
+
+    speakers: frozenset[str]
+    """Terms of the names of people who speak."""
+    things: tuple[tuple[str, ...], ...]
+    """Other names, each as its terms."""
+
+
+def names_in(text: str, speakers: Container[str]) -> Names:
+    """Return the names in a question; `speakers` are the terms of all speakers' names."""
+    if len(text) > _MOST_CHARACTERS:
+        half = _MOST_CHARACTERS // 2
+        text = f"{text[:half]}\n{text[-half:]}"
+    is_shouted = text.isupper()
+    named: set[str] = set()
+    things: dict[tuple[str, ...], None] = {}
+    end = 0
+    for match in _WORD.finditer(text):
+        gap, end = text[end : match.start()], match.end()
+        starts_sentence = not match.start() or not _SENTENCE_ENDS.isdisjoint(gap)
+        terms = tuple(terms_of(match[0]))
+        if spoken := {term for term in terms if term in speakers and term not in _NO_NAMES}:
+            named |= spoken
+        elif not is_shouted and _is_name(match[0], starts_sentence):
+            things[terms] = None
+    return Names(frozenset(named), tuple(things)[:_MOST_THINGS])
+
+
+def _is_name(word: str, starts_sentence: bool) -> bool:
+    """Return whether a word is written as a name."""
+    folded = fold(word)
+    if len(word) < 2 or folded in _CALENDAR or is_stop_word(folded):
+        return False
+    if any(character.isdigit() for character in word):
+        return not word.isdigit()
+    return word[1:] != word[1:].lower() or (word[0].isupper() and not starts_sentence)
