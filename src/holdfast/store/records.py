@@ -111,6 +111,10 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
         """Which conversation of which client it is, as the client says."""
         return self.client_session, self.client_agent
 
+    def __repr__(self) -> str:
+        # Without the title, which is the beginning of the user's first message.
+        return f"<SessionRecord {self.session}, {self.turns} turns>"
+
 
 EditAction = Literal[
     "cite",  # a citation stands for a long result
