@@ -185,8 +185,13 @@ def test_gc_overwrites_a_large_file_only_where_it_is_asked_to(
     filled: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[str] = []
+
+    def write_anew(_: object) -> bool:
+        written.append("file")
+        return True
+
     monkeypatch.setattr(f"{SCRUBBING}.SMALL_BYTES", 0)
-    monkeypatch.setattr(f"{SCRUBBING}._write_anew", lambda _: not written.append("file"))
+    monkeypatch.setattr(f"{SCRUBBING}._write_anew", write_anew)
     assert "overwritten" not in filled("store", "gc").json
     assert written == []
     assert filled("store", "gc", "--overwrite").json["overwritten"] is True
