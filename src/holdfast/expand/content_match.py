@@ -46,6 +46,8 @@ class ContentMatch(msgspec.Struct, frozen=True, kw_only=True):
     """For each of the best passages, the terms that it holds."""
     quotation: str = ""
     """The passages that answer, under their ref; empty if none does or if none fits."""
+    names_field: bool = False
+    """Whether the question names a field of the content as it is written, and that is quoted."""
 
     def __repr__(self) -> str:
         return f"<ContentMatch of {self.passages} passages, {len(self.best)} candidates>"
@@ -94,12 +96,20 @@ def match_content(
     # A field that the question names is the answer alone; a passage only holds it somewhere.
     least = _NEAR_BEST * max(scores)
     chosen = [n for n in range(len(named)) if scores[n] >= _FIELD_SHARE * max(scores)]
+    exact = {n for n, term in enumerate(wanted) if term.exact}
+    names_field = any(exact.intersection(best[n]) for n in chosen)
     chosen = chosen or [n for n, score in enumerate(scores) if score >= least]
     # The best one stands last: small models answer from what they read last.
     chosen.sort(key=lambda n: (scores[n], -n))
     quoted = [candidates[n] for n in chosen[-_MOST_CANDIDATES:]]
     quotation = _quoted(ref_id, quoted, question, rules, count)
-    return ContentMatch(passages=len(passages), holders=holders, best=best, quotation=quotation)
+    return ContentMatch(
+        passages=len(passages),
+        holders=holders,
+        best=best,
+        quotation=quotation,
+        names_field=names_field,
+    )
 
 
 def term_worths(wanted: Sequence[Term], holders: Sequence[int], passages: int) -> list[float]:

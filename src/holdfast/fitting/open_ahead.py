@@ -62,6 +62,7 @@ _LEAST_CONTENT = 400
 _MOST_VISIBLE_BYTES = 200_000
 _MOST_VISIBLE_MESSAGES = 200
 """The end of the conversation, which is searched for an answer that the model sees already."""
+_PATH_SIGNS = str.maketrans(dict.fromkeys(".[]/$'\"", " "))
 _NOTE = "from the stored content, opened for the message above"
 
 
@@ -190,12 +191,17 @@ def _best_candidate(now: Conversation, question: str, options: FitOptions) -> Ca
     runner_up = scored[1][0][0] if len(scored) > 1 else 0.0
     if (
         worth < max(least, LEAST_SHARE * total)
-        or number < _LEAST_TERMS
         or worth - runner_up < LEAST_MARGIN * total
         or not best.match.quotation
     ):
         return None
+    if number < _LEAST_TERMS and not best.match.names_field:
+        return None
     lines = list(_visible_lines(now.messages[:-1], best.shown_by))
+    if not best.match.names_field:
+        # A small model does not find a field that the question names in the citation above, but
+        # behind the question it does; one field is short.
+        lines += _lines_of(best.shown_by)
     visible = max(_line_worths(wanted, lines, worths), default=0.0)
     return best if worth - visible >= LEAST_LEAD * total else None
 
@@ -239,9 +245,16 @@ def _candidates(
 def _held_share(text: str, wanted: Sequence[Term]) -> float:
     """Return the share of the terms' weights that stand anywhere in a text."""
     low = fold(text)
-    held = sum(term.weight for term in wanted if term.form in low)
-    absent = (term for term in wanted if term.form not in low and not has_own_words(term))
-    return held / max(1e-9, held + sum(term.weight for term in absent))
+    held = sum(term.weight for term in wanted if _stands_in(low, term))
+    absent = sum(term.weight for term in wanted if not _stands_in(low, term))
+    return held / max(1e-9, held + absent)
+
+
+def _stands_in(low: str, term: Term) -> bool:
+    """Return whether a text may hold a term: JSON has the names of a path in several places."""
+    if term.form in low or not has_own_words(term):
+        return term.form in low
+    return all(name in low for name in term.form.translate(_PATH_SIGNS).split())
 
 
 def _ref_of(data: bytes, hidden: HiddenMessage) -> str:
@@ -288,13 +301,12 @@ _HIDDEN: RunningNote[tuple[HiddenMessage, ...]] = RunningNote("hidden contents",
 
 
 def _visible_lines(messages: Sequence[Message], shown_by: Message) -> Iterator[str]:
-    """Yield lines that the model sees: the last messages, and the citation of the content.
+    """Yield lines that the model sees in the last messages, but for the citation of the content.
 
     Short messages of the user are questions: their words answer nothing.
     """
     recent = messages[-_MOST_VISIBLE_MESSAGES:]
     left = _MOST_VISIBLE_BYTES
-    yield from _lines_of(shown_by)
     for message in reversed(recent):
         left -= message.size
         if left < 0:
