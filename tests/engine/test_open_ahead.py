@@ -433,3 +433,28 @@ def test_each_request_begins_with_the_one_before(questions: list[str], dialect: 
                 before = now
 
     asyncio.run(main())
+
+
+def test_a_field_that_the_question_names_is_opened_though_its_citation_shows_it() -> None:
+    """A small model did not find it there; behind the question it did."""
+    commit = {
+        "committer": {"email": "ada@example.org", "date": "2025-08-09"},
+        "files": [{"name": f"src/module_{n}.py", "lines": n} for n in range(200)],
+    }
+
+    async def main() -> None:
+        async with Holdfast.open("memory:") as engine:
+            session, options = engine.session("s"), how(engine)
+            shown = json.dumps(commit)
+            first = await sent(
+                engine, session, in_dialect(late(result=shown), "openai-chat"), options
+            )
+            assert b"ada@example.org" in first.body
+            question = "What does the key `committer.email` hold?"
+            asking = in_dialect(late(question, result=shown), "openai-chat")
+            second = await sent(engine, session, asking, options)
+            assert len(openings(second)) == 1
+            last = messages(second.body)[-1].decode()
+            assert last.index("committer.email` hold?") < last.index("ada@example.org")
+
+    asyncio.run(main())
