@@ -20,6 +20,7 @@ from tests.hardening.shapes import KEYS
 from tests.provider.request import Got
 from tests.proxy.gatekeeper import Ledger, error, refusal
 from tests.proxy.harness import request_in
+from tests.proxy.replaying import MODELS
 from tests.proxy.replaying import _said as said_in
 from tests.proxy.spoken import REF, says, text, whole
 from tests.wire.answers.streams import Part, Script, Seen, understand, write
@@ -28,7 +29,7 @@ OPENER = "expand_ref"
 EXAMPLE = re.compile(r'expand_ref\(("[^"]*")(?:, ("(?:[^"\\]|\\.)*"))?\)')
 FOREIGN_REFS = ("ref:log:0123456789abcdef", "log:0123456789abcdef", "a.log", "", "ref", "…", "ref:")
 SPELLINGS = (
-    "Expand_Ref", "functions.expand_ref", "default_api:expandRef", "expand-ref", "EXPAND_REF",
+    "Expand_Ref", "expand-ref", "EXPAND_REF", "functions.expand_ref", "default_api:expandRef",
 )  # fmt: skip
 OPTIONS = (
     "find", "query", "lines", "path", "pattern", "around", "fields", "slice", "offset", "limit",
@@ -207,7 +208,9 @@ def _mixes(model: Model, got: Got, name: str) -> Calls:
 
 
 def _misspells(model: Model, got: Got, name: str) -> Calls:
-    yield model.chance.choice(SPELLINGS), json.dumps({"ref": _ref(model, got), "find": "lines 1-3"})
+    # Of a client that offers such a name, the call is its own, and must be one that it can send back.
+    spellings = SPELLINGS if model.client_names == {"read_log"} else SPELLINGS[:3]
+    yield model.chance.choice(spellings), json.dumps({"ref": _ref(model, got), "find": "lines 1-3"})
 
 
 def _calls_the_client(model: Model, got: Got, name: str) -> Calls:
@@ -262,6 +265,8 @@ class Client:
             tool = {"name": name, "parameters": {"type": "object"}}
             body["tools"].append({"type": "function", "function": tool})
         self._value = json.loads(request_in(dialect, body, stream=stream))
+        if dialect != "gemini":  # which has it in its path
+            self._value["model"] = MODELS[dialect]
         self._list = {"openai-responses": "input", "gemini": "contents"}.get(dialect, "messages")
 
     def is_own(self, name: str) -> bool:

@@ -84,6 +84,9 @@ class Talk:
         self.is_kept = False
         """Whether hidden calls of that turn are brought back."""
 
+        self.is_folded = False
+        """Whether history was folded in that turn, perhaps between two of its requests."""
+
     async def turn(self, chance: random.Random, number: int) -> list[str]:
         """Take one turn; return what is wrong with it."""
         client = self.client
@@ -105,12 +108,14 @@ class Talk:
         wrong += _wrong(client, model, seen, sent)
         session = self.proxy.service.engine.session(answer.headers["x-holdfast-session"])
         [*_, written] = await self.proxy.service.engine.store.turns(session.scope)
-        if not any(edit.action in FOLDING for edit in written.edits):
+        is_folded = any(edit.action in FOLDING for edit in written.edits)
+        if not is_folded:
             wrong += _wrong_prefix(sent)
             wrong += self._wrong_replay(sent[0])
         calls = max(len(script.calls) for script in model.scripts)
         self.is_kept = bool("".join(seen.texts).strip() or seen.calls) and calls <= MOST_CALLS
         self.before = sent
+        self.is_folded = is_folded
         client.go_on(seen, answer.body, chance, number)
         return [self._told(model, each) for each in wrong]
 
@@ -121,7 +126,8 @@ class Talk:
         now = _messages(first)
         for name, got in (("first", self.before[0]), ("last", self.before[-1])):
             there = _messages(got)
-            if now[: len(there)] != there and (self.is_kept or name == "first"):
+            is_there = not self.is_folded if name == "first" else self.is_kept
+            if now[: len(there)] != there and is_there:
                 yield f"the {name} request of the turn before is not replayed"
         if _tools(first) != _tools(self.before[0]):
             yield "the tools changed"
@@ -144,8 +150,7 @@ async def _talk(campaign: Campaign, most: int) -> None:
     while number is not None:
         window = campaign.chance(number, "window").choice(WINDOWS)
         provider = ScriptedProvider(window)
-        limit = {} if window == max(WINDOWS) else {"request_limit": window}
-        async with era(provider=provider, tenant_by="none", **limit) as proxy:
+        async with era(provider=provider, tenant_by="none", request_limit=window) as proxy:
             talk: Talk | None = None
             for _ in range(ERA):
                 chance = campaign.chance(number)

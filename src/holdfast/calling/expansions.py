@@ -242,8 +242,19 @@ class Expansions:
             )
         return request
 
+    def exceeds_room(self, sent: Conversation, calls: Sequence[Call]) -> bool:
+        """Return whether calls take half of the room that is left, before they are answered.
+
+        They stand in the client's next request again, beside the results of its own calls: a model
+        that wrote 100 KB of arguments made every later request of the session too long.
+        """
+        room = self._room(sent) // 2
+        if sum(len(call.arguments) for call in calls) <= room:  # a token has at least a character
+            return False
+        return sum(count(call.arguments) for call in calls) > room
+
     def refuse_all(self, sent: Conversation) -> Conversation | None:
-        """Answer none of too many calls; return the request to send instead, if there is one."""
+        """Answer none of the calls; return the request to send instead, if there is one."""
         if not self._looked_at:
             self._looked_at.append(sent)
         return self.ask_again()

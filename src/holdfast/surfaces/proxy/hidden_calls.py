@@ -115,9 +115,14 @@ class HiddenCalls:
         if not hidden:
             self.hops.append(Hop(turn, handed=dict(handed)))
             return None
-        step = await expansions.step(sent, turn, hidden, alone=len(hidden) == len(calls))
+        is_alone = len(hidden) == len(calls)
+        if not is_alone:
+            work = partial(expansions.exceeds_room, sent, hidden)
+            if await self._off_loop(hidden, work):
+                return self._refused(sent, len(hidden), alone=False)
+        step = await expansions.step(sent, turn, hidden, alone=is_alone)
         if expansions.is_asked_again:
-            self.hops.clear()
+            self._forget()
         else:
             self.hops.append(Hop(step.turn, step.results, dict(handed)))
         return step.following
@@ -126,10 +131,15 @@ class HiddenCalls:
         """Keep the turn that ends an answer; return the first request again if it is empty."""
         again = expansions.ask_again(turn)
         if expansions.is_asked_again:
-            self.hops.clear()
+            self._forget()
         elif self.hops:
             self.hops.append(Hop(turn))
         return again
+
+    def _forget(self) -> None:
+        """Drop what was opened and folded: the first request went out again, as it was."""
+        self.hops.clear()
+        self.refitted = None
 
     def _hidden_among(self, calls: Sequence[Call]) -> list[Call]:
         return [call for call in calls if self.is_hidden(call.name)]
