@@ -39,6 +39,13 @@ def _messages(got: Got) -> list[bytes]:
     return [bytes(message.span) for message in holdfast.read(got.body, got.dialect).messages]
 
 
+def _begins_with(now: list[bytes], before: list[bytes]) -> bool:
+    """Return whether messages go on from others: results may stand in one with what follows."""
+    last = len(before) - 1
+    is_same = now[:last] == before[:last] and len(now) > last
+    return is_same and now[last].startswith(before[last].removesuffix(b"]}"))
+
+
 def _wrong(client: Client, model: Model, seen: Seen, sent: list[Got]) -> Iterator[str]:
     """Yield what is wrong with one answer and the requests that it took."""
     said = "".join(seen.texts)
@@ -67,10 +74,9 @@ def _value(arguments: str) -> Any:
 
 
 def _wrong_prefix(sent: list[Got]) -> Iterator[str]:
-    """Yield which request of an answer neither goes on from the last one nor is the first again."""
-    requests = [_messages(got) for got in sent]
-    for n, (before, now) in enumerate(pairwise(requests), start=2):
-        if now[: len(before)] != before and now != requests[0]:
+    """Yield which request of an answer does not go on from the one before it."""
+    for n, (before, now) in enumerate(pairwise(map(_messages, sent)), start=2):
+        if now[: len(before)] != before:
             yield f"request {n} of {len(sent)} changes what was sent"
 
 
@@ -108,12 +114,17 @@ class Talk:
         wrong += _wrong(client, model, seen, sent)
         session = self.proxy.service.engine.session(answer.headers["x-holdfast-session"])
         [*_, written] = await self.proxy.service.engine.store.turns(session.scope)
-        is_folded = any(edit.action in FOLDING for edit in written.edits)
+        actions = {edit.action for edit in written.edits}
+        is_folded = not actions.isdisjoint(FOLDING)
+        if "resend" in actions and _messages(sent[-1]) != _messages(sent[0]):
+            wrong.append("the last request is not the first again")
         if not is_folded:
-            wrong += _wrong_prefix(sent)
+            wrong += _wrong_prefix(sent if "resend" not in actions else sent[:-2])
             wrong += self._wrong_replay(sent[0])
         calls = max(len(script.calls) for script in model.scripts)
         self.is_kept = bool("".join(seen.texts).strip() or seen.calls) and calls <= MOST_CALLS
+        # The first request went out again as it was, and the next goes on from the folded one.
+        self.is_kept &= not (is_folded and "resend" in actions)
         self.before = sent
         self.is_folded = is_folded
         client.go_on(seen, answer.body, chance, number)
@@ -127,7 +138,7 @@ class Talk:
         for name, got in (("first", self.before[0]), ("last", self.before[-1])):
             there = _messages(got)
             is_there = not self.is_folded if name == "first" else self.is_kept
-            if now[: len(there)] != there and is_there:
+            if not _begins_with(now, there) and is_there:
                 yield f"the {name} request of the turn before is not replayed"
         if _tools(first) != _tools(self.before[0]):
             yield "the tools changed"

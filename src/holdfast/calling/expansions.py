@@ -242,11 +242,11 @@ class Expansions:
             )
         return request
 
-    def exceeds_room(self, sent: Conversation, calls: Sequence[Call]) -> bool:
-        """Return whether calls take half of the room that is left, before they are answered.
+    def exceed_room(self, sent: Conversation, calls: Sequence[Call]) -> bool:
+        """Return whether the calls alone take more than half of the room that a request has left.
 
-        They stand in the client's next request again, beside the results of its own calls: a model
-        that wrote 100 KB of arguments made every later request of the session too long.
+        Calls that end an answer stand in the client's next request again. After one with 100 KB
+        of arguments no later request of the session fitted any more.
         """
         room = self._room(sent) // 2
         if sum(len(call.arguments) for call in calls) <= room:  # a token has at least a character

@@ -20,7 +20,7 @@ from holdfast.fitting.deferring import deferred_tools
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.preparing import Prepared, Preparing
 from holdfast.wire import Conversation
-from holdfast.wire.answers import Call, Handed, Hop, turn_calls, with_own_ids
+from holdfast.wire.answers import Call, Handed, Hop, split, turn_calls, with_own_ids
 from holdfast.wire.thinking import unbound, unbound_turn
 
 _T = TypeVar("_T")
@@ -115,31 +115,27 @@ class HiddenCalls:
         if not hidden:
             self.hops.append(Hop(turn, handed=dict(handed)))
             return None
-        is_alone = len(hidden) == len(calls)
-        if not is_alone:
-            work = partial(expansions.exceeds_room, sent, hidden)
-            if await self._off_loop(hidden, work):
-                return self._refused(sent, len(hidden), alone=False)
-        step = await expansions.step(sent, turn, hidden, alone=is_alone)
+        step = await expansions.step(sent, turn, hidden, alone=len(hidden) == len(calls))
         if expansions.is_asked_again:
-            self._forget()
-        else:
-            self.hops.append(Hop(step.turn, step.results, dict(handed)))
+            self.hops.clear()
+            return step.following
+        hop = Hop(step.turn, step.results, dict(handed))
+        if step.following is None and not handed:
+            work = partial(expansions.exceed_room, sent, hidden)
+            if await self._off_loop(hidden, work):
+                hop = Hop(split(step.turn, sent.dialect, self.is_hidden))
+        if hop.turn:
+            self.hops.append(hop)
         return step.following
 
     def _last_turn(self, expansions: Expansions, turn: tuple[bytes, ...]) -> Conversation | None:
         """Keep the turn that ends an answer; return the first request again if it is empty."""
         again = expansions.ask_again(turn)
         if expansions.is_asked_again:
-            self._forget()
+            self.hops.clear()
         elif self.hops:
             self.hops.append(Hop(turn))
         return again
-
-    def _forget(self) -> None:
-        """Drop what was opened and folded: the first request went out again, as it was."""
-        self.hops.clear()
-        self.refitted = None
 
     def _hidden_among(self, calls: Sequence[Call]) -> list[Call]:
         return [call for call in calls if self.is_hidden(call.name)]
