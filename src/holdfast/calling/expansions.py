@@ -230,7 +230,18 @@ class Expansions:
             self._has_spoken = True
         if self._has_spoken or self._is_last:
             return None
-        used = self.used
+        return self._first_again()
+
+    def start_over(self) -> Conversation | None:
+        """Return the first request without our tools, where the provider refuses to go on from it.
+
+        Our count of what a model wrote may be too low, and services that speak a provider's
+        dialect refuse histories that the provider takes. None if that request is the refused one.
+        """
+        return None if self.is_asked_again else self._first_again()
+
+    def _first_again(self) -> Conversation | None:
+        first, used = self._looked_at[0], self.used
         if used.withdrawn or used.resent:
             self._is_last = True
             request = remove_tools(first, self._hidden)
