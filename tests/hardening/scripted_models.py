@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import replace
 from typing import Any
 
@@ -47,6 +47,11 @@ OTHER_ARGUMENTS = ("", "null", "[]", "3", '"lines 1-2"', "{", "}", "not JSON", "
 WITHOUT_OBJECTS = ("openai-chat", "openai-responses")
 
 
+def opener_beside(client_names: Set[str]) -> str:
+    """Return the name of the proxy's tool in the requests of a client."""
+    return OPENER if OPENER not in client_names else f"holdfast_{OPENER}"
+
+
 class Model:
     """One turn of a scripted model, over as many requests as the proxy sends."""
 
@@ -57,6 +62,7 @@ class Model:
         self.chance = chance
         self.number = number
         self.client_names = client_names
+        self.opener = opener_beside(client_names)
         self.scripts: list[Script] = []
 
     def __str__(self) -> str:
@@ -86,8 +92,7 @@ class Model:
         return self.last
 
     def _answers(self, got: Got) -> bool:
-        ours = {"expand_ref", "holdfast_expand_ref"} - self.client_names
-        is_offered = not ours.isdisjoint(got.tools)
+        is_offered = self.opener in got.tools
         match self.end:
             case "never":
                 return False
@@ -98,8 +103,7 @@ class Model:
         return len(self.scripts) >= self.rounds or not is_offered
 
     def _calls(self, got: Got) -> Iterator[Part]:
-        names = sorted(got.tools - self.client_names) or ["expand_ref"]
-        for n, (name, arguments) in enumerate(HABITS[self.habit](self, got, names[0])):
+        for n, (name, arguments) in enumerate(HABITS[self.habit](self, got, self.opener)):
             if name:
                 call_id = f"call_{self.number}_{len(self.scripts)}_{n}"
                 middle = self.chance.randrange(len(arguments) + 1)
@@ -271,8 +275,7 @@ class Client:
 
     def is_own(self, name: str) -> bool:
         """Return whether a call is for one of the client's tools, in whatever spelling."""
-        ours = OPENER if OPENER not in self.names else f"holdfast_{OPENER}"
-        return name != ours and _folded(name) in set(map(_folded, self.names))
+        return name != opener_beside(self.names) and _folded(name) in set(map(_folded, self.names))
 
     @property
     def body(self) -> bytes:
