@@ -129,8 +129,8 @@ class Talk:
             wrong += self._wrong_replay(sent[0])
         calls = max(len(script.calls) for script in model.scripts)
         self.is_kept = bool("".join(seen.texts).strip() or seen.calls) and calls <= MOST_CALLS
-        # The first request went out again as it was, and the next goes on from the folded one.
-        self.is_kept &= not (is_folded and "resend" in actions)
+        # The next request goes on from the folded one, which perhaps did not go out in this turn.
+        self.is_kept &= not is_folded
         self.before = sent
         self.is_folded = is_folded
         client.go_on(seen, answer.body, chance, number)

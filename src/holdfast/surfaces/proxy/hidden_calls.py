@@ -20,7 +20,7 @@ from holdfast.fitting.deferring import deferred_tools
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.preparing import Prepared, Preparing
 from holdfast.wire import Conversation
-from holdfast.wire.answers import Call, Handed, Hop, split, turn_calls, with_own_ids
+from holdfast.wire.answers import Call, Handed, Hop, is_silent, split, turn_calls, with_own_ids
 from holdfast.wire.thinking import unbound, unbound_turn
 
 _T = TypeVar("_T")
@@ -144,11 +144,14 @@ class HiddenCalls:
         return step.following
 
     def _last_turn(self, expansions: Expansions, turn: tuple[bytes, ...]) -> Conversation | None:
-        """Keep the turn that ends an answer; return the first request again if it is empty."""
+        """Keep the turn that ends an answer; return the first request again if it is empty.
+
+        A turn without a word is not kept: providers refuse a history that holds it.
+        """
         again = expansions.ask_again(turn)
         if expansions.is_asked_again:
             self.hops.clear()
-        elif self.hops:
+        elif self.hops and not is_silent(turn, self._prepared.sent.dialect, self.is_hidden):
             self.hops.append(Hop(turn))
         return again
 
