@@ -11,19 +11,17 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator, Set
-from dataclasses import replace
 from typing import Any
 
 from tests.fitting.test_citing import chat, log
 from tests.hardening.provider import Provider
-from tests.hardening.shapes import KEYS
 from tests.provider.request import Got
-from tests.proxy.gatekeeper import Ledger, error, refusal
+from tests.proxy.gatekeeper import Ledger, refusal
 from tests.proxy.harness import request_in
 from tests.proxy.replaying import MODELS
 from tests.proxy.replaying import _said as said_in
 from tests.proxy.spoken import REF, says, text, whole
-from tests.wire.answers.streams import Part, Script, Seen, understand, write
+from tests.wire.answers.streams import Part, Script, Seen, understand
 
 OPENER = "expand_ref"
 EXAMPLE = re.compile(r'expand_ref\(("[^"]*")(?:, ("(?:[^"\\]|\\.)*"))?\)')
@@ -44,7 +42,7 @@ VALUES: tuple[Any, ...] = (
 )  # fmt: skip
 OTHER_ARGUMENTS = ("", "null", "[]", "3", '"lines 1-2"', "{", "}", "not JSON", "[{}]", "{}{}")
 """What is no object; OpenAI's dialects hand on any text that a model writes."""
-WITHOUT_OBJECTS = ("openai-chat", "openai-responses")
+_TEXT_ARGUMENTS = ("openai-chat", "openai-responses")
 
 
 def opener_beside(client_names: Set[str]) -> str:
@@ -103,7 +101,7 @@ class Model:
         return len(self.scripts) >= self.rounds or not is_offered
 
     def _calls(self, got: Got) -> Iterator[Part]:
-        for n, (name, arguments) in enumerate(HABITS[self.habit](self, got, self.opener)):
+        for n, (name, arguments) in enumerate(HABITS[self.habit](self, got)):
             if name:
                 call_id = f"call_{self.number}_{len(self.scripts)}_{n}"
                 middle = self.chance.randrange(len(arguments) + 1)
@@ -135,49 +133,49 @@ def _copied(got: Got) -> list[dict[str, str]]:
     ]
 
 
-def _copies(model: Model, got: Got, name: str) -> Calls:
+def _copies(model: Model, got: Got) -> Calls:
     examples = _copied(got) or [{"ref": _ref(model, got)}]
-    yield name, json.dumps(model.chance.choice(examples))
+    yield model.opener, json.dumps(model.chance.choice(examples))
 
 
-def _copies_all(model: Model, got: Got, name: str) -> Calls:
+def _copies_all(model: Model, got: Got) -> Calls:
     footers = [line for line in got.texts.splitlines() if "expand_ref(" in line]
     given: dict[str, Any] = {"ref": _ref(model, got), "find": " | ".join(footers)[:5_000]}
     for example in _copied(got):
         given |= {"query": "…", "path": "$.data", "lines": "40-80", **example}
-    yield name, json.dumps(given)
+    yield model.opener, json.dumps(given)
 
 
-def _loops(model: Model, got: Got, name: str) -> Calls:
+def _loops(model: Model, got: Got) -> Calls:
     ref = (REF.findall(got.texts) or FOREIGN_REFS)[0]
-    yield name, json.dumps({"ref": ref, "find": "lines 1-5"})
+    yield model.opener, json.dumps({"ref": ref, "find": "lines 1-5"})
 
 
-def _wanders(model: Model, got: Got, name: str) -> Calls:
+def _wanders(model: Model, got: Got) -> Calls:
     find = f"{model.chance.choice(('zq', 'lines ', 'page ', '$.'))}{model.chance.randrange(10**6)}"
-    yield name, json.dumps({"ref": _ref(model, got), "find": find})
+    yield model.opener, json.dumps({"ref": _ref(model, got), "find": find})
 
 
-def _fences(model: Model, got: Got, name: str) -> Calls:
-    written = json.dumps({"name": name, "arguments": {"ref": _ref(model, got)}})
-    if got.dialect in WITHOUT_OBJECTS and model.chance.random() < 0.5:
-        yield name, f"```json\n{written}\n```"
+def _fences(model: Model, got: Got) -> Calls:
+    written = json.dumps({"name": model.opener, "arguments": {"ref": _ref(model, got)}})
+    if got.dialect in _TEXT_ARGUMENTS and model.chance.random() < 0.5:
+        yield model.opener, f"```json\n{written}\n```"
     else:
         yield "", f"fence {model.number}\n```json\n{written}\n```"
 
 
-def _truncates(model: Model, got: Got, name: str) -> Calls:
+def _truncates(model: Model, got: Got) -> Calls:
     written = json.dumps({"ref": _ref(model, got), "find": "lines 2-4"})
     cut = written[: model.chance.randrange(len(written))]
-    if got.dialect in WITHOUT_OBJECTS or (got.dialect == "anthropic" and got.streams):
-        yield name, cut
+    if got.dialect in _TEXT_ARGUMENTS or (got.dialect == "anthropic" and got.streams):
+        yield model.opener, cut
     else:  # these give objects only: a value is cut instead
-        yield name, json.dumps({"ref": cut[9:], "find": cut[-5:]})
+        yield model.opener, json.dumps({"ref": cut[9:], "find": cut[-5:]})
 
 
 def _mangled(model: Model, got: Got) -> str:
     chance = model.chance
-    if got.dialect in WITHOUT_OBJECTS and chance.random() < 0.15:
+    if got.dialect in _TEXT_ARGUMENTS and chance.random() < 0.15:
         return chance.choice(OTHER_ARGUMENTS)
     ref = _ref(model, got)
     refs = (ref, ref[4:], ref[:-2], f'"{ref}"', f"[{ref}]", f"{ref} …", [ref], {"ref": ref}, 7)
@@ -189,40 +187,41 @@ def _mangled(model: Model, got: Got) -> str:
     return json.dumps(given)
 
 
-def _mangles(model: Model, got: Got, name: str) -> Calls:
-    yield name, _mangled(model, got)
+def _mangles(model: Model, got: Got) -> Calls:
+    yield model.opener, _mangled(model, got)
 
 
-def _calls_in_parallel(model: Model, got: Got, name: str) -> Calls:
+def _calls_in_parallel(model: Model, got: Got) -> Calls:
     for _ in range(model.chance.choice((2, 3, 5, 30))):
-        yield name, _mangled(model, got)
+        yield model.opener, _mangled(model, got)
 
 
-def _calls_far_too_often(model: Model, got: Got, name: str) -> Calls:
+def _calls_far_too_often(model: Model, got: Got) -> Calls:
     for n in range(model.chance.choice((257, 300)) if model.chance.random() < 0.1 else 26):
-        yield name, json.dumps({"ref": _ref(model, got), "find": f"lines {n + 1}"})
+        yield model.opener, json.dumps({"ref": _ref(model, got), "find": f"lines {n + 1}"})
 
 
-def _mixes(model: Model, got: Got, name: str) -> Calls:
-    calls = [(name, _mangled(model, got)), ("read_log", '{"path": "b.log"}')]
+def _mixes(model: Model, got: Got) -> Calls:
+    calls = [(model.opener, _mangled(model, got)), ("read_log", '{"path": "b.log"}')]
     if model.chance.random() < 0.3:
-        calls.append((name, _mangled(model, got)))
+        calls.append((model.opener, _mangled(model, got)))
     model.chance.shuffle(calls)
     yield from calls
 
 
-def _misspells(model: Model, got: Got, name: str) -> Calls:
-    # Of a client that offers such a name, the call is its own, and must be one that it can send back.
+def _misspells(model: Model, got: Got) -> Calls:
+    # A client that offers such a name gets the call, and must be able to send it back.
     spellings = SPELLINGS if model.client_names == {"read_log"} else SPELLINGS[:3]
-    yield model.chance.choice(spellings), json.dumps({"ref": _ref(model, got), "find": "lines 1-3"})
+    arguments = {"ref": _ref(model, got), "find": "lines 1-3"}
+    yield model.chance.choice(spellings), json.dumps(arguments)
 
 
-def _calls_the_client(model: Model, got: Got, name: str) -> Calls:
+def _calls_the_client(model: Model, got: Got) -> Calls:
     called = model.chance.choice(sorted(model.client_names))
     yield called, json.dumps({"ref": _ref(model, got), "path": "a"})
 
 
-HABITS: dict[str, Callable[[Model, Got, str], Calls]] = {
+HABITS: dict[str, Callable[[Model, Got], Calls]] = {
     "copies the example": _copies,
     "copies every line of the footer": _copies_all,
     "repeats one call": _loops,
@@ -294,8 +293,8 @@ class Client:
                 seen.calls.append(part)
         return seen
 
-    def go_on(self, seen: Seen, body: bytes, chance: random.Random, number: int) -> None:
-        """Add an answer to the history, results of its calls, and a new question or result."""
+    def go_on(self, seen: Seen, body: bytes, number: int) -> None:
+        """Add an answer to the history, and the results of its calls or a new question."""
         history = self._value[self._list]
         if "".join(seen.texts).strip() or seen.calls:
             history += self._answer(seen, body)
@@ -363,20 +362,17 @@ def _parts(value: Any, dialect: str) -> Iterator[str | tuple[str, str, str]]:
                 yield call["id"], call["function"]["name"], call["function"]["arguments"]
         case "openai-responses":
             for item in value["output"]:
-                if item["type"] == "message":
-                    yield from (part["text"] for part in item["content"])
-                elif item["type"] == "function_call":
-                    yield item["call_id"], item["name"], item["arguments"]
+                is_call = item["type"] == "function_call"
+                yield _call(item, "call_id") if is_call else item["content"][0]["text"]
         case "anthropic":
             for block in value["content"]:
-                if block["type"] == "text":
-                    yield block["text"]
-                else:
-                    yield block["id"], block["name"], json.dumps(block["input"])
+                yield _call(block, "id") if block["type"] == "tool_use" else block["text"]
         case _:
             for part in value["candidates"][0]["content"]["parts"]:
-                if "functionCall" in part:
-                    call = part["functionCall"]
-                    yield call["id"], call["name"], json.dumps(call["args"])
-                else:
-                    yield part["text"]
+                given = part.get("functionCall")
+                yield _call(given, "id") if given else part["text"]
+
+
+def _call(call: dict[str, Any], id_key: str) -> tuple[str, str, str]:
+    given = next(call[key] for key in ("arguments", "input", "args") if key in call)
+    return call[id_key], call["name"], given if isinstance(given, str) else json.dumps(given)

@@ -133,7 +133,7 @@ class Talk:
         self.is_kept &= not is_folded
         self.before = sent
         self.is_folded = is_folded
-        client.go_on(seen, answer.body, chance, number)
+        client.go_on(seen, answer.body, number)
         return [self._told(model, each) for each in wrong]
 
     def _is_underestimated(self) -> bool:

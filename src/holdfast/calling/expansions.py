@@ -28,7 +28,7 @@ from holdfast.store.refs import REF
 from holdfast.trim.worth import latest_question, words_of
 from holdfast.voice import MEMORY, NO_MORE, NO_STORE, NOT_OPENED, NOTHING_SAID, SHOWN_ABOVE
 from holdfast.wire import Conversation, Message
-from holdfast.wire.answers import Call, Hidden, continuation, is_silent
+from holdfast.wire.answers import Call, Handed, Hidden, Hop, continuation, is_silent, split
 from holdfast.wire.message import beginning
 from holdfast.wire.thinking import unbound, unbound_turn
 from holdfast.wire.tools import remove_tools
@@ -225,8 +225,7 @@ class Expansions:
         tool is only forbidden, so that the provider's cache holds. A model that says nothing even
         then, or ignores that, does not get the definition. What it answers then is the answer.
         """
-        first = self._looked_at[0]
-        if turn and not is_silent(turn, first.dialect, self._hidden):
+        if turn and not self.is_silent(turn):
             self._has_spoken = True
         if self._has_spoken or self._is_last:
             return None
@@ -253,16 +252,28 @@ class Expansions:
             )
         return request
 
-    def exceed_room(self, sent: Conversation, calls: Sequence[Call]) -> bool:
-        """Return whether the calls alone take more than half of the room that a request has left.
+    def hop_of(
+        self, sent: Conversation, step: OpeningStep, calls: Sequence[Call], handed: Handed
+    ) -> Hop:
+        """Return what is kept of a turn with hidden calls until the client's next request.
 
-        Calls that end an answer stand in the client's next request again. After one with 100 KB
-        of arguments no later request of the session fitted any more.
+        Calls that end an answer stand in that request again. After one with 100 KB of arguments no
+        later request of the session fitted any more: of such a turn, what the client saw is kept.
         """
+        if step.following is None and not handed and self._exceed_room(sent, calls):
+            return Hop(split(step.turn, sent.dialect, self._hidden))
+        return Hop(step.turn, step.results, dict(handed))
+
+    def _exceed_room(self, sent: Conversation, calls: Sequence[Call]) -> bool:
+        """Return whether calls alone take more than half of the room that a request has left."""
         room = self._room(sent) // 2
         if sum(len(call.arguments) for call in calls) <= room:  # a token has at least a character
             return False
         return sum(count(call.arguments) for call in calls) > room
+
+    def is_silent(self, turn: tuple[bytes, ...]) -> bool:
+        """Return whether a client sees nothing of a turn; providers refuse it in a history."""
+        return is_silent(turn, self._looked_at[0].dialect, self._hidden)
 
     def refuse_all(self, sent: Conversation) -> Conversation | None:
         """Answer none of the calls; return the request to send instead, if there is one."""

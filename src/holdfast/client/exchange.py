@@ -221,8 +221,8 @@ class Exchange:
         step = await self._opening.step(sent, own, hidden, alone=alone)
         if self._opening.is_asked_again:
             self._hops.clear()
-        else:
-            self._hops.append(Hop(step.turn, step.results))
+        elif (hop := self._opening.hop_of(sent, step, hidden, {})).turn:
+            self._hops.append(hop)
         return step.following
 
     def _last_turn(self, turn: tuple[bytes, ...]) -> Conversation | None:
@@ -232,7 +232,7 @@ class Exchange:
         again = self._opening.ask_again(turn)
         if self._opening.is_asked_again:
             self._hops.clear()
-        else:
+        elif not self._opening.is_silent(turn):
             self._hops.append(Hop(turn))
         return again
 

@@ -20,7 +20,7 @@ from holdfast.fitting.deferring import deferred_tools
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.preparing import Prepared, Preparing
 from holdfast.wire import Conversation
-from holdfast.wire.answers import Call, Handed, Hop, is_silent, split, turn_calls, with_own_ids
+from holdfast.wire.answers import Call, Handed, Hop, turn_calls, with_own_ids
 from holdfast.wire.thinking import unbound, unbound_turn
 
 _T = TypeVar("_T")
@@ -134,11 +134,7 @@ class HiddenCalls:
         if expansions.is_asked_again:
             self.hops.clear()
             return step.following
-        hop = Hop(step.turn, step.results, dict(handed))
-        if step.following is None and not handed:
-            work = partial(expansions.exceed_room, sent, hidden)
-            if await self._off_loop(hidden, work):
-                hop = Hop(split(step.turn, sent.dialect, self.is_hidden))
+        hop = await self._off_loop(hidden, partial(expansions.hop_of, sent, step, hidden, handed))
         if hop.turn:
             self.hops.append(hop)
         return step.following
@@ -151,7 +147,7 @@ class HiddenCalls:
         again = expansions.ask_again(turn)
         if expansions.is_asked_again:
             self.hops.clear()
-        elif self.hops and not is_silent(turn, self._prepared.sent.dialect, self.is_hidden):
+        elif self.hops and not expansions.is_silent(turn):
             self.hops.append(Hop(turn))
         return again
 
