@@ -1,4 +1,4 @@
-"""A session goes on with the definition of expand_ref that it began with: tools are cached first."""
+"""A session goes on with the definition of expand_ref that it began with, byte for byte."""
 
 from __future__ import annotations
 
