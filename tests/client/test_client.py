@@ -26,6 +26,7 @@ from holdfast.errors import (
 from holdfast.fitting.options import LazyRules
 from holdfast.settings import Settings
 from holdfast.trim import AnchorDefinition
+from tests.proxy import faults
 from tests.proxy.faults import status
 from tests.proxy.upstream import Upstream
 from tests.wire.answers.streams import Part, Script
@@ -191,6 +192,29 @@ def test_a_model_that_opens_and_says_nothing_is_asked_again(dialect: str, stream
 
         assert run(work) == "It was db-3."
         assert upstream.refused == []
+        first, _, last = upstream.requests
+        assert last.texts == first.texts
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("dialect", MODELS)
+def test_where_the_provider_refuses_to_go_on_the_first_request_goes_out_again(
+    dialect: str, streams: bool
+) -> None:
+    def opens(got: Any) -> Script:
+        [ref, *_] = re.findall(r"ref:\w+:[0-9a-f]{16}", json.dumps(got.value))
+        return calls("expand_ref", {"ref_id": ref, "lines": "4001-4001"})
+
+    with Upstream(opens, faults.status(400), says("It was db-3.")) as upstream:
+
+        async def work() -> str:
+            async with client_of(upstream, dialect, limit=6_000) as client:
+                messages = with_result(log(4_000))
+                if streams:
+                    return "".join([p.text async for p in client.stream(messages, tools=TOOLS)])
+                return (await client.chat(messages, tools=TOOLS)).text
+
+        assert run(work) == "It was db-3."
         first, _, last = upstream.requests
         assert last.texts == first.texts
 

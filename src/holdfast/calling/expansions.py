@@ -51,6 +51,8 @@ _MOST_REFUSALS = 3
 Models that were told once sometimes try another ref before they believe it. A call that only
 repeats an earlier one counts for two: who does that again is in a loop.
 """
+_REFUSED = frozenset({400, 413, 422})
+"""Statuses of a request that is too long or holds what the upstream does not take."""
 _MOST_REFS = 64
 """Refs of a conversation that a call may mean which names none of them, the latest first."""
 
@@ -231,13 +233,16 @@ class Expansions:
             return None
         return self._first_again()
 
-    def start_over(self) -> Conversation | None:
-        """Return the first request without our tools, where the provider refuses to go on from it.
+    def start_over(self, status: int) -> Conversation | None:
+        """Return the first request without our tools, where one that goes on from it is refused.
 
         Our count of what a model wrote may be too low, and services that speak a provider's
-        dialect refuse histories that the provider takes. None if that request is the refused one.
+        dialect refuse histories that the provider takes. None where the first request itself is
+        refused, or one for another reason than what it holds.
         """
-        return None if self.is_asked_again else self._first_again()
+        if status not in _REFUSED or not self._looked_at or self.is_asked_again:
+            return None
+        return self._first_again()
 
     def _first_again(self) -> Conversation | None:
         first, used = self._looked_at[0], self.used

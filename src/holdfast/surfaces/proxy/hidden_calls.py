@@ -27,9 +27,6 @@ _T = TypeVar("_T")
 _CALL_BYTES = 100
 """What a call counts for in the size of a task, beside its arguments."""
 
-_REFUSED = frozenset({400, 413, 422})
-"""Statuses of a request that is too long or holds what the upstream does not take."""
-
 
 class HiddenCalls:
     """The hidden calls of one answer. Create one instance per request."""
@@ -92,13 +89,8 @@ class HiddenCalls:
         return self.without_tools()
 
     def start_over(self, status: int) -> Conversation | None:
-        """Return the first request without our tools, where one that goes on from it is refused.
-
-        None where it is not one of ours that is refused, or not for what it holds.
-        """
-        if status not in _REFUSED or self.expansions is None:
-            return None
-        request = self.expansions.start_over()
+        """Return the first request without our tools, where one that goes on from it is refused."""
+        request = self.expansions.start_over(status) if self.expansions is not None else None
         if request is not None:
             self.hops.clear()
         return request
