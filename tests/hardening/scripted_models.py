@@ -11,6 +11,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator, Set
+from dataclasses import replace
 from typing import Any
 
 from tests.fitting.test_citing import chat, log
@@ -86,7 +87,8 @@ class Model:
             if self.chance.random() < 0.1:
                 parts = [text(f"look {self.number}.{len(self.scripts)} ")]
             parts += self._calls(got)
-        self.scripts.append(says(*parts))
+        is_cut = self.habit == "truncates the arguments" and self.chance.random() < 0.3
+        self.scripts.append(replace(says(*parts), cut=is_cut and not is_last))
         return self.last
 
     def _answers(self, got: Got) -> bool:

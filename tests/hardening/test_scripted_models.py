@@ -177,7 +177,7 @@ def _tools(got: Got) -> object:
 async def _talk(campaign: Campaign, most: int) -> None:
     rounds = campaign.rounds(most)
     habits: Counter[str] = Counter()
-    requests = recovered = 0
+    requests = recovered = most_requests = 0
     number = next(rounds, None)
     while number is not None:
         window = campaign.chance(number, "window").choice(WINDOWS)
@@ -198,12 +198,18 @@ async def _talk(campaign: Campaign, most: int) -> None:
                 assert provider.model is not None
                 habits[provider.model.habit] += 1
                 requests += len(provider.sent)
+                most_requests = max(most_requests, len(provider.sent))
                 if wrong:
                     talk = None
                 number = next(rounds, None)
                 if number is None:
                     break
-    campaign.figures |= {"requests": requests, "habits": len(habits), "recovered": recovered}
+    campaign.figures |= {
+        "requests": requests,
+        "most requests of one answer": most_requests,
+        "habits": len(habits),
+        "refused as too long, and answered": recovered,
+    }
 
 
 def test_turns_with_models_that_call_wrongly_end_in_an_answer(campaign: Campaign) -> None:
