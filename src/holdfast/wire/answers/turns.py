@@ -134,7 +134,7 @@ def with_own_ids(
     Some services number the calls of each answer anew; the client never sees these. `hidden_name`
     gives the name of the hidden tool that a call means, or nothing: OpenAI refuses a history in
     which a call is named `functions.expand_ref`. Services that write the history into a template
-    (vLLM, llama.cpp) refuse one in which the arguments of a call are no JSON object.
+    (vllm#43995, llama.cpp#25510) refuse one in which the arguments of a call are no JSON object.
     """
     taken = {call.id for message in conversation.messages for call in message.calls}
     values = [decode(raw) for raw in turn]
