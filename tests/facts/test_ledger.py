@@ -265,3 +265,12 @@ def test_extracted_facts_have_the_tags_that_were_given() -> None:
         assert [each.text for each in await ledger.latest(tag="travel")] == [fact.text]
 
     with_ledger(work)
+
+
+def test_facts_of_a_result_have_the_time_that_was_given() -> None:
+    async def work(ledger: Ledger) -> None:
+        order = '{"order_id": "A-17", "status": "shipped", "total": 40}'
+        (fact,) = await ledger.extract(order, source_ref="r1", at=1e9)
+        assert fact.created_at == 1e9
+
+    with_ledger(work)

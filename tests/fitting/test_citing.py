@@ -191,7 +191,7 @@ def test_an_image_stays_when_cache_marks_move() -> None:
 
 
 def test_an_image_stays_where_the_text_beside_it_is_cut() -> None:
-    fitted = fit(looking(6), citing=RULES, limit=2_110, strategy="progressive")
+    fitted = fit(looking(6), citing=RULES, limit=1_925, strategy="progressive")
     assert any("cut" in cut.what for cut in fitted.edits)
     shown = json.loads(fitted.body)["messages"]
     results = [part for m in shown[1:] for part in m["content"] if part["type"] == "tool_result"]

@@ -96,6 +96,15 @@ def test_every_ref_is_a_file_that_nobody_can_change() -> None:
         assert mounted.write(path, "other").error
         assert mounted.edit(path, "INFO", "other").error
         assert mounted.delete(path).error
+
+        async def errors() -> list[str | None]:
+            return [
+                (await mounted.awrite(path, "other")).error,
+                (await mounted.aedit(path, "INFO", "other")).error,
+                (await mounted.adelete(path)).error,
+            ]
+
+        assert all("never changed" in str(error) for error in asyncio.run(errors()))
         assert mounted.download_files([path])[0].content == read_log(3).encode()
         assert "not found" in str(mounted.read("/holdfast/refs/ref:log:0000000000000000").error)
 

@@ -33,7 +33,7 @@ def said(body: dict[str, Any], dialect: str = "openai-chat", *, tool: str | None
 
 def opened(body: dict[str, Any], page: str, ref: str = REF) -> dict[str, Any]:
     call = {"id": "call_x", "type": "function",
-            "function": {"name": NAME, "arguments": json.dumps({"ref_id": ref})}}  # fmt: skip
+            "function": {"name": NAME, "arguments": json.dumps({"ref": ref})}}  # fmt: skip
     body["messages"] += [
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "call_x", "content": page},
@@ -252,7 +252,7 @@ def test_another_is_opened_if_the_first_did_not_answer_and_then_no_more() -> Non
 def test_what_was_opened_for_the_same_question_is_not_opened_again() -> None:
     body = chat(CITATION, question="Which disk is full?")
     [opening] = said(body, tool=NAME).openings
-    arguments = json.dumps({"ref_id": REF, "query": opening.query})
+    arguments = json.dumps({"ref": REF, "find": opening.query})
     call = {"id": "call_x", "type": "function", "function": {"name": NAME, "arguments": arguments}}
     body["messages"] += [
         {"role": "assistant", "content": None, "tool_calls": [call]},

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from holdfast.surfaces.proxy import admission, connections
-from holdfast.surfaces.proxy.admission import Admission, OverloadedError, Slot
+from holdfast.surfaces.proxy.admission import Admission, OverloadedError
+from holdfast.workers.lanes import Slot
 from tests.fitting.test_citing import chat
 from tests.proxy import faults
 from tests.proxy.harness import DIALECTS, Running, ask, path_of, request_in, running_proxy

@@ -12,7 +12,7 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,12 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.errors import SettingsError
+from holdfast.jobs import Attempt
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy import crew
 from holdfast.surfaces.proxy.gathering import Counted, Peers, summed
 from holdfast.surfaces.proxy.login import COOKIE, MOST_TRIES, Logins
+from holdfast.surfaces.proxy.metrics import Metrics
 from tests.fitting.test_citing import chat, log
 from tests.proxy.harness import Answered, ask, path_of, request_in
 from tests.proxy.spoken import says, text
@@ -223,6 +225,26 @@ def test_counters_of_workers_are_summed_but_not_when_they_started() -> None:
         "requests": [("requests_total", {"model": "gpt-4o"}, 5)],
         "start": [("process_start_time_seconds", {}, 7)],
     }
+
+
+def test_metrics_that_workers_tell_each_other_keep_their_types() -> None:
+    class Alone:
+        """The other workers, where there are none."""
+
+        async def gathered(self, own: Sequence[Counted]) -> dict[int, Sequence[Counted]]:
+            return {0: own}
+
+    def types(text: bytes) -> set[str]:
+        return {line for line in text.decode().splitlines() if line.startswith("# TYPE")}
+
+    async def main() -> None:
+        metrics = Metrics(lambda: 0, lambda: 0)
+        metrics.tried(Attempt(kind="x", state="done", seconds=0.5))
+        alone = types(await metrics.text())
+        assert {line.split()[3] for line in alone} >= {"counter", "gauge", "histogram"}
+        assert types(await metrics.text(Alone())) == alone  # type: ignore[arg-type]
+
+    asyncio.run(main())
 
 
 def test_who_logs_out_is_logged_out_of_every_worker(tmp_path: Path) -> None:

@@ -251,6 +251,9 @@ def test_figures_come_as_csv_and_json(busy: Running) -> None:
     exported = json.loads(view(busy, links.export("json", "nightly-build")).body)
     assert exported["session"]["session"] == "nightly-build"
     assert [len(turn["edits"]) for turn in exported["turns"]] == [len(t.edits) for t in turns]
+    usages = [turn["usage"] for turn in exported["turns"]]
+    assert [usage["saved"] for usage in usages] == [turn.usage.saved for turn in turns]
+    assert [usage["input"] for usage in usages] == [turn.usage.input for turn in turns]
     assert "disk quota" not in json.dumps(exported["turns"])
     [day] = json.loads(view(busy, links.export("json")).body)
     [line] = csv.DictReader(view(busy, links.export("csv")).body.decode().splitlines())

@@ -27,7 +27,10 @@ from holdfast.surfaces.proxy.dashboard import links
 from holdfast.surfaces.proxy.dashboard.charts import HEIGHT, Bar, even_top, stacked
 from holdfast.surfaces.proxy.dashboard.exports import turns_csv
 from holdfast.surfaces.proxy.dashboard.html import Html, element, text
-from holdfast.surfaces.proxy.dashboard.inspection import Inspected, aligned, rows
+from holdfast.surfaces.proxy.dashboard.inspection import Inspected, PairRow, aligned, rows
+from holdfast.surfaces.proxy.dashboard.inspection import Shown as ShownMessage
+from holdfast.surfaces.proxy.dashboard.inspector import TurnShown, turn_page
+from holdfast.surfaces.proxy.dashboard.lost_page import Proof
 from holdfast.surfaces.proxy.dashboard.pulse import (
     Pulse,
     live_list,
@@ -50,6 +53,7 @@ from holdfast.surfaces.proxy.dashboard.views import (
     warned,
 )
 from holdfast.surfaces.proxy.report import percent
+from holdfast.surfaces.proxy.seen import Refused
 from tests.proxy.demo import Seen
 
 
@@ -170,6 +174,37 @@ def test_failures_name_the_model_and_the_providers_word() -> None:
     assert "s key (invalid_api_key)." in shown
     assert "claude-sonnet-4-5" in shown
     assert "<b>" not in shown
+
+
+def test_failed_and_refused_requests_are_listed_together_the_newest_first() -> None:
+    usage = TurnUsage(failed=True)
+    failed = [turn(n, model=f"turn-{n}", status=500, usage=usage) for n in (4, 2)]
+    refused = [Refused(float(n), "", "", f"refused-{n}", 429, "") for n in (5, 3, 1)]
+    rows = turn_rows(SessionRecord(session="s"), failed)
+    shown = str(failures_section(Failures(count=2, rows=rows, refused_count=3, refused=refused)))
+    assert re.findall(r"(?:turn|refused)-\d", shown) == [
+        "refused-5",
+        "turn-4",
+        "refused-3",
+        "turn-2",
+        "refused-1",
+    ]
+
+
+def test_a_long_fold_says_how_many_messages_it_is_of() -> None:
+    message = ShownMessage(index=0, role="user", pieces=(), size=1)
+    row = PairRow(client=(message,) * 30, sent=(message,), same=False, more=470)
+    shown = TurnShown(
+        session="s",
+        turn=turn(1),
+        last=1,
+        around=(None, None),
+        rows=[row],
+        proof=Proof(session="s", number=1),
+    )
+    page = turn_page(shown)
+    assert "500 messages, folded into one" in page
+    assert "And 470 messages more" in page
 
 
 def test_warnings_come_newest_first_and_edits_by_their_ref() -> None:
@@ -336,6 +371,11 @@ def test_every_message_of_both_sides_stands_in_one_pair(
             assert start == stop or set(range(start, stop)) <= set(pair.client)
 
 
+def svg_ground(svg: ElementTree.Element) -> float:
+    """Return where the lowest line of a chart's grid is drawn."""
+    return max(float(line.get("y1", "0")) for line in svg.iter("line"))
+
+
 @given(st.lists(st.lists(st.integers(-(10**7), 10**7), min_size=3, max_size=3), max_size=70))
 def test_bars_stay_inside_their_chart_and_keep_proportion(numbers: list[list[int]]) -> None:
     bars = [Bar(label="<l>", title="<t>", parts=tuple(parts)) for parts in numbers]
@@ -346,6 +386,12 @@ def test_bars_stay_inside_their_chart_and_keep_proportion(numbers: list[list[int
     for group, parts in zip(svg.findall("g"), drawn, strict=True):
         heights = [float(rect.get("height", "0")) for rect in group.findall("rect")]
         assert all(float(rect.get("y", "-1")) >= 0 for rect in group.findall("rect"))
+        # Each part stands on the one below it, and the first on the line of zero.
+        ground = svg_ground(svg)
+        for rect in group.findall("rect"):
+            bottom = float(rect.get("y", "0")) + float(rect.get("height", "0"))
+            assert bottom == pytest.approx(ground, abs=0.2)
+            ground = float(rect.get("y", "0"))
         room = HEIGHT - 40
         assert sum(heights) == pytest.approx(room * sum(parts) / even_top(top), abs=1)
 

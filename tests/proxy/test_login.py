@@ -277,3 +277,14 @@ def test_a_login_opens_every_page(proxy: Running) -> None:
         answered = ask(proxy.url + address, headers=admin)
         assert answered.status != 401, path
         assert answered.headers.get("location") != "/login", path
+
+
+def test_who_is_logged_in_can_log_out_and_who_sends_a_token_is_not_offered_to(
+    proxy: Running,
+) -> None:
+    for token in ("admin-token", "token-of-ann"):
+        page = ask(f"{proxy.url}/", headers=cookie_of(logs_in(proxy, token)))
+        assert b'action="/logout"' in page.body
+        page = ask(f"{proxy.url}/", headers={**BROWSER, "authorization": f"Bearer {token}"})
+        assert page.status == 200
+        assert b'action="/logout"' not in page.body

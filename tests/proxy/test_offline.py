@@ -72,7 +72,7 @@ def test_a_citation_is_opened_with_the_tool_that_is_offered(dialect: str) -> Non
         answered, _ = send(path_of(dialect), request_in(dialect, offered))
         [call] = read_answer(answered.body, dialect).calls
         assert call.name == name
-        assert json.loads(call.arguments) == {"ref_id": REF, "query": "Which disk is full?"}
+        assert json.loads(call.arguments) == {"ref": REF, "find": "Which disk is full?"}
 
 
 def test_a_clients_own_tool_of_the_same_name_is_not_called() -> None:
@@ -116,3 +116,26 @@ def test_a_large_request_is_answered_off_the_loop() -> None:
     assert "> …disk full" in text_of("openai-chat", answered) or "> disk full" in text_of(
         "openai-chat", answered
     )
+
+
+def test_others_get_their_turn_between_two_pieces_of_a_stream() -> None:
+    sending = OfflineSending(clock=lambda: 0.0, new_id=lambda: "id")
+    body = request_in("anthropic", chat("the disk of db-7 is full"), stream=True)
+    turns = 0
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        other = asyncio.create_task(take_turns())
+        async with sending.send(path_of("anthropic"), "POST", {}, body) as reply:
+            before = turns
+            pieces = [piece async for piece in reply.chunks()]
+        other.cancel()
+        assert len(pieces) >= 5
+        assert turns - before >= len(pieces)
+
+    asyncio.run(main())

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from holdfast.allocate.manager import counter_of
-from holdfast.errors import ResearchError, StoreUnavailableError
+from holdfast.errors import ModelError, ResearchError, StoreUnavailableError
 from holdfast.expand.retrieval import ACTION
 from holdfast.researching import (
     PhaseProgress,
@@ -25,8 +25,9 @@ from holdfast.researching import (
     markdown,
     verify,
 )
-from holdfast.researching.composing import compose
+from holdfast.researching.composing import PHASE, compose
 from holdfast.researching.planning import sub_questions
+from holdfast.researching.records import Statement
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store
 from holdfast.store.memory import MemoryStore
@@ -414,6 +415,48 @@ def test_no_sentence_of_the_summary_outlives_its_finding() -> None:
     assert 0 < len(left) < len(lines)
     assert {name for each in report.summary for name in each.findings} <= left
     assert not faults(report, store)
+
+
+def test_a_sentence_of_the_summary_with_one_finding_too_many_does_not_verify() -> None:
+    store = MemoryStore()
+    report = researched("How long was it in part 3?", texts(5), store=store).report
+    first = report.findings[0]
+    for names in ((first.id, "F999"), ("F999", first.id), ("F999",), ()):
+        sentence = Statement(text=first.claim, findings=names)
+        changed = msgspec.structs.replace(report, summary=(sentence,))
+        [fault] = faults(changed, store)
+        assert fault.startswith("stands on no finding")
+    sound = Statement(text=first.claim, findings=(first.id,))
+    assert not faults(msgspec.structs.replace(report, summary=(sound,)), store)
+
+
+def test_sources_that_the_report_does_not_cite_are_noted_as_dropped() -> None:
+    done = researched("How long was the bridge of Wien17 in part 3?", texts(40), budget=700)
+    records = [r for r in done.state.content_fidelity.values() if r.phase == PHASE]
+    cited = {source.id for source in done.report.sources}
+    assert 0 < len(cited) < 40
+    assert {record.source_id for record in records} == {entry.id for entry in done.state.readable}
+    assert {record.source_id for record in records if not record.dropped} == cited
+    assert all(record.reason == "not cited" for record in records if record.dropped)
+
+
+@pytest.mark.parametrize("failing", ["sub-questions", "still open", "End every sentence"])
+def test_a_failed_call_of_the_model_is_counted(failing: str) -> None:
+    quote = "a migration held a lock"
+
+    def answer(prompt: str) -> str:
+        if failing in prompt:
+            raise ModelError("the provider is overloaded")
+        if "sub-questions" in prompt:
+            return "Why did the deploy fail?"
+        if "still open" in prompt:
+            return "NOTHING"
+        return claim("S1", quote) if "List what they say" in prompt else "It held a lock [F1]."
+
+    sources = [SourceText("a.md", f"The deploy of 14 June failed because {quote}.")]
+    done = researched("Why did the deploy fail?", sources, model=Scripted(answer))
+    assert done.state.usage.failures == 1
+    assert done.report.findings
 
 
 def test_fifty_sources_in_a_small_window_end_in_a_report_with_the_prompts_fidelity() -> None:

@@ -131,6 +131,30 @@ def test_a_mirror_with_few_other_words_is_found_and_confirms_nothing() -> None:
     assert all(finding.confidence != "confirmed" for finding in done.state.findings)
 
 
+def test_a_mirror_keeps_the_note_on_its_encoding(tmp_path: Path) -> None:
+    [text] = texts(1, paragraphs=30)
+    (tmp_path / "a.txt").write_text(text.text)
+    mirror = text.text.replace("In part 3 the", "In chapter 3, für the")
+    (tmp_path / "b.txt").write_bytes(mirror.encode("latin-1"))
+    told = notes(tmp_path)["b.txt"]
+    assert "the same words as S1" in told
+    assert "read as" in told
+
+
+def test_a_file_whose_name_reads_like_a_ref_is_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "ref:log:0123456789abcdef"
+    (tmp_path / name).write_text("The deploy of June failed at noon.")
+    monkeypatch.chdir(tmp_path)
+    [entry] = researched("What failed in June?", [name]).state.sources
+    assert (entry.origin, entry.status) == ("file", "read")
+    (tmp_path / name).unlink()
+    [entry] = researched("What failed in June?", [name]).state.sources
+    assert entry.origin == "ref"
+    assert "nothing is stored under this ref" in entry.note
+
+
 def test_near_duplicates_are_told_from_texts_of_the_same_words() -> None:
     chance = random.Random(5)
     words = [f"word{n}" for n in range(400)]

@@ -96,6 +96,45 @@ def test_operations_at_the_same_time_are_charged_once() -> None:
     run(work)
 
 
+class BoundStore(Store):
+    """A store whose operations are futures of another thread, as SQLite's are."""
+
+    async def ask(self) -> None:
+        self.breaker.admit()
+        self.asked += 1
+        loop = asyncio.get_running_loop()
+        answer = loop.create_future()
+        timer = loop.call_later(self.seconds, answer.set_result, None)
+        self.breaker.bound(answer, self._abandon)
+        try:
+            await answer
+        finally:
+            timer.cancel()
+
+
+@pytest.mark.parametrize("kind", [Store, BoundStore])
+def test_operations_one_after_the_other_and_beside_each_other_end_at_one_deadline(
+    kind: type[Store],
+) -> None:
+    async def work(loop: Clock) -> None:
+        store = kind()
+        with store_deadline():
+            store.seconds = REQUEST_SECONDS * 0.25
+            await store.ask()
+            began = loop.time()
+            store.seconds = NEVER
+            first = asyncio.ensure_future(store.ask())
+            await asyncio.sleep(REQUEST_SECONDS * 0.5)
+            second = asyncio.ensure_future(store.ask())
+            for operation in (first, second):
+                with pytest.raises(StoreUnavailableError):
+                    await operation
+                assert loop.time() - began == pytest.approx(REQUEST_SECONDS * 0.75)
+        assert store.abandoned == 2
+
+    run(work)
+
+
 def test_after_the_deadline_nobody_waits_and_nothing_is_asked_until_a_probe_succeeds() -> None:
     async def work(loop: Clock) -> None:
         store = Store()

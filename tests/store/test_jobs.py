@@ -438,6 +438,20 @@ def test_whoever_waits_is_woken_by_a_job(opener: Opener) -> None:
     opener.run(work)
 
 
+def test_whoever_waits_is_woken_by_a_job_that_is_handed_back(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        await store.jobs.wait(0.0)  # on PostgreSQL, it begins to listen
+        await store.jobs.enqueue(HERE, [new("k")])
+        await store.jobs.wait(30.0)  # takes the notice of the new job
+        [job] = await claimed(store, limit=1)
+        waiting = asyncio.create_task(store.jobs.wait(60.0))
+        await asyncio.sleep(0)
+        await store.jobs.release(job)
+        await asyncio.wait_for(waiting, 30.0)
+
+    opener.run(work)
+
+
 def test_jobs_are_exported_and_restored_once_and_one_that_runs_is_queued_again(
     opener: Opener,
 ) -> None:

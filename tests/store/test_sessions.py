@@ -89,6 +89,22 @@ def test_calls_about_a_session_need_one_and_it_must_be_the_records(opener: Opene
     opener.run(work)
 
 
+@pytest.mark.parametrize("large", [b"", b"x" * 200_000], ids=["at once", "in a thread"])
+def test_one_message_that_is_not_what_its_hash_says_refuses_the_turn(
+    opener: Opener, large: bytes
+) -> None:
+    right = named(b"one", b"two", large)
+
+    async def work(store: Store) -> None:
+        for wrong in right:
+            with pytest.raises(StoreError, match="hash of a message"):
+                await store.add_turn(HERE, turn(1), session(), right | {wrong: b"other bytes"})
+        assert await store.turns(HERE) == []
+        assert await store.messages(HERE, list(right)) == {}
+
+    opener.run(work)
+
+
 def test_message_that_another_user_stored_is_not_gained_by_naming_it(opener: Opener) -> None:
     thief = msgspec.structs.replace(HERE, user="bob")
     wanted = digest(b"mine")

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -568,3 +569,24 @@ def test_store_shrinks_when_it_is_cleaned(sqlite: Opener) -> None:
 
     sqlite.run(work)
     assert file_of(sqlite).stat().st_size < 500_000
+
+
+def test_an_export_holds_what_was_queued_before_it(tmp_path: Path) -> None:
+    released = threading.Event()
+
+    async def main() -> None:
+        store = await open_store(f"sqlite:///{tmp_path}/store.db")
+        assert isinstance(store, SqliteStore)
+        try:
+            # Holds the writer until an export that does not wait for it has ended.
+            holding = store._writer.submit(lambda _: released.wait(0.2))
+            queued = asyncio.ensure_future(store.put_summary(HERE, "k", b"queued"))
+            await asyncio.sleep(0)
+            lines = await exported(store, HERE)
+            released.set()
+            await asyncio.gather(holding, queued)
+        finally:
+            await store.close()
+        assert any(b'"summary"' in line for line in lines)
+
+    asyncio.run(main())

@@ -44,6 +44,17 @@ def test_a_summary_takes_the_place_of_the_one_before(opener: Opener) -> None:
     opener.run(work)
 
 
+def test_a_summary_that_is_imported_does_not_replace_a_newer_one(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        await store.put_summary(HERE, "k", b"first")
+        lines = await exported(store, HERE)
+        await store.put_summary(HERE, "k", b"second")
+        assert await store.restore(HERE, lines_of(lines)) == 0
+        assert await store.summary(HERE, "k") == b"second"
+
+    opener.run(work)
+
+
 def test_a_summary_goes_with_the_last_ref_of_its_content(opener: Opener) -> None:
     log, page = content("text", "log"), content("text", "page")
 

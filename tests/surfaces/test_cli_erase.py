@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import apsw
 import pytest
 
 from holdfast.store import Scope, Store, open_store
@@ -13,6 +16,7 @@ from tests.store.everything import fill
 from tests.store.harness import session, turn
 from tests.surfaces.harness import Cli
 
+SCRUBBING = "holdfast.store.sqlite.scrubbing"
 FOLDER = ".local/share/holdfast"
 MARK = "a1b2c3d4e5f6zq7"
 
@@ -145,3 +149,50 @@ def test_a_name_that_is_not_there_is_told_and_no_success(
     assert done.code == 1
     assert "nothing of that name" in done.err
     assert _sessions(filled) == {"key-1": ["s1", "s2"], "key-2": ["s1", "s2"]}
+
+
+@contextmanager
+def _reader(cli: Cli) -> Iterator[None]:
+    """Hold a read transaction open, as a backup in progress does: the log cannot be emptied."""
+    db = apsw.Connection(str(cli.folder / FOLDER / "holdfast.db"))
+    db.execute("BEGIN")
+    assert db.execute("SELECT count(*) FROM sessions").get
+    try:
+        yield
+    finally:
+        db.close()
+
+
+def test_erase_fails_if_bytes_are_left_and_gc_overwrites_them_later(
+    filled: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{SCRUBBING}.SECONDS", 0.05)
+    with _reader(filled):
+        done = filled("store", "erase", "--all", "--yes")
+        assert done.code == 1
+        assert done.json["sessions"] == 4
+        assert done.json["overwritten"] is False
+        assert "holdfast store gc --overwrite" in done.err
+        again = filled("store", "gc", "--overwrite")
+        assert again.code == 1
+        assert again.json["overwritten"] is False
+        assert "holdfast store gc --overwrite" in again.err
+    assert filled("store", "gc", "--overwrite").json["overwritten"] is True
+    assert MARK.encode() not in _bytes_of(filled.folder)
+
+
+def test_gc_overwrites_a_large_file_only_where_it_is_asked_to(
+    filled: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+
+    def write_anew(_: object) -> bool:
+        written.append("file")
+        return True
+
+    monkeypatch.setattr(f"{SCRUBBING}.SMALL_BYTES", 0)
+    monkeypatch.setattr(f"{SCRUBBING}._write_anew", write_anew)
+    assert "overwritten" not in filled("store", "gc").json
+    assert written == []
+    assert filled("store", "gc", "--overwrite").json["overwritten"] is True
+    assert written == ["file"]

@@ -21,6 +21,7 @@ from holdfast.store.memory import MemoryStore
 from holdfast.store.queue import Claim, Job, NewJob
 from holdfast.store.refs import REF
 from tests.allocate.made import allocated, item
+from tests.engine.test_open_ahead import ANSWER, QUESTION, late
 from tests.fitting.test_citing import chat, log
 from tests.store.harness import Clock
 from tests.wiring import assembling
@@ -79,6 +80,13 @@ def fit_points(points: bool, _: Path) -> object:
         return bool((await engine.fit(chat(text, text))).contents)
 
     return with_engine(work, cite_repeats=points)
+
+
+def fit_opens_ahead(ahead: bool, _: Path) -> object:
+    async def work(engine: Holdfast) -> bool:
+        return ANSWER.encode() in (await engine.fit(late(QUESTION))).body
+
+    return with_engine(work, cite_policy="always", open_ahead=ahead)
 
 
 def citation_is_short(most: int, _: Path) -> object:
@@ -373,6 +381,7 @@ LIBRARY: dict[str, Wired | str] = {
     "cite_repeats": Wired(fit_points, True, False),
     "cite_max_tokens": Wired(citation_is_short, 100, 800),
     "offer_expand": Wired(fit_offers, "always", "when_cited"),
+    "open_ahead": Wired(fit_opens_ahead, True, False),
     "offer_inline": Wired(fit_offers_inline, "always", "auto"),
     "lazy_tools": PROXYS_TOOLS,
     "lazy_tools_way": PROXYS_TOOLS,

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from holdfast.errors import SettingsError
 from holdfast.settings.upstreams import NamedUpstream
 from holdfast.store.refs import REF
+from tests.engine.test_open_ahead import ANSWER, QUESTION, late
 from tests.fitting.test_citing import chat, log
 from tests.proxy.faults import stall
 from tests.proxy.gatekeeper import KEY, Got
@@ -170,6 +171,11 @@ def proxy_points(points: bool, _: Path) -> object:
     return sent_texts(chat(content, content), cite_policy="auto", cite_repeats=points).count(
         content
     )
+
+
+def proxy_opens_ahead(ahead: bool, _: Path) -> object:
+    body = late(QUESTION)
+    return ANSWER in sent_texts(body, cite_policy="always", open_ahead=ahead)
 
 
 def proxy_citation_is_short(most: int, _: Path) -> object:
@@ -494,6 +500,7 @@ PROXY: dict[str, Wired | str] = {
     "cite_repeats": Wired(proxy_points, True, False),
     "cite_max_tokens": Wired(proxy_citation_is_short, 100, 800),
     "offer_expand": Wired(proxy_offers, "always", "never"),
+    "open_ahead": Wired(proxy_opens_ahead, True, False),
     "offer_inline": Wired(proxy_offers_inline, "always", "never"),
     "lazy_tools": Wired(tools_sent_by("lazy_tools"), "auto", "never"),
     "tool_embedder": Wired(proxy_finds_tools_by, "words", "minilm"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import sys
@@ -236,6 +237,30 @@ def test_secrets_that_nobody_could_look_for_are_not_stored() -> None:
 def test_the_ends_of_any_content_stay_within_the_cap(content: str) -> None:
     citation = cite_ends(content.encode(), "took longer than 30.0 seconds", RULES)
     assert citation.tokens <= RULES.most_tokens
+
+
+@pytest.mark.parametrize("most_tokens", [150, 200, 260])
+def test_the_ends_are_cut_to_a_smaller_cap(most_tokens: int) -> None:
+    rules = CitingRules(most_tokens=most_tokens)
+    citation = cite_ends(LOG.encode(), "took long", rules)
+    assert citation.tokens <= most_tokens < cite_ends(LOG.encode(), "took long", RULES).tokens
+
+
+def test_a_worker_that_cannot_be_started_leaves_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pool_of(processes=1) as (pool, _):
+        with monkeypatch.context() as broken:
+            broken.setattr(pool, "_worker", _no_memory)
+            for _ in range(3):
+                with pytest.raises(OSError, match="memory"):
+                    pool.warm()
+                assert pool.busy == 0
+        pool.warm()
+        assert len(pool.pids) == 1
+        assert pool.citer()(LOG, rules=RULES) == cite(LOG, rules=RULES)
+
+
+def _no_memory(_: object) -> WorkerProcess:
+    raise OSError(errno.ENOMEM, "cannot allocate memory")
 
 
 def test_no_line_of_a_content_can_pass_for_one_of_ours() -> None:

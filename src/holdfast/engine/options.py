@@ -50,6 +50,7 @@ def fit_options(settings: Settings) -> FitOptions:
         rules=rules,
         cites=settings.enable_content_citations,
         opens=True,
+        opens_ahead=settings.open_ahead,
         offer_expand=settings.offer_expand,
         offer_inline=settings.offer_inline,
         summary_tokens=settings.summary_tokens_per_artifact if asks_models(settings) else 0,

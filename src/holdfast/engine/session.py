@@ -48,6 +48,7 @@ from holdfast.errors import (
 )
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
 from holdfast.fitting.keeping import hidden_again, names_behind
+from holdfast.fitting.open_ahead import search_bytes
 from holdfast.jobs import FoldSummaries
 from holdfast.store import Content, Scope, SessionRecord, Store, Turn
 from holdfast.store.records import OFFLINE, TurnParts
@@ -276,7 +277,7 @@ class Session:
             body = await self._shared(body)
             options = await self._with_wishes(options)
             work = partial(self._fitted, body, maker=maker)
-            size = max(size, _size(body, self.state))
+            size = max(size, _size(body, self.state), search_bytes(body, self.state, options))
             fitted = await fit_and_store(
                 self._store, self.scope, self._workers, size, options, work, told=self.told
             )
@@ -319,8 +320,10 @@ class Session:
         """What the next request would be; nothing is stored or remembered."""
         body = await self._shared(body)
         options = await self._with_wishes(options or self.options)
-        options = msgspec.structs.replace(options, citer=self._workers.citer())
-        size = _size(body, self.state)
+        options = msgspec.structs.replace(
+            options, citer=self._workers.citer(), matcher=self._workers.matcher()
+        )
+        size = max(_size(body, self.state), search_bytes(body, self.state, options))
         return await self._workers.off_loop(size, partial(self._fitted, body, options))
 
     def _fitted(self, body: object, options: FitOptions, maker: Maker = fit_request) -> Fitted:
@@ -536,7 +539,7 @@ async def fit_and_store(  # noqa: PLR0913 - all that a request goes through
 ) -> Fitted:
     """Make a request fit; what left it is stored when this returns."""
     while True:
-        options = msgspec.structs.replace(options, citer=workers.citer())
+        options = msgspec.structs.replace(options, citer=workers.citer(), matcher=workers.matcher())
         fitted = await workers.off_loop(size, partial(work, options))
         try:
             if fitted.contents:

@@ -1,7 +1,7 @@
 """Make a request fit: within the limit, valid, the same bytes next time, every edit on record.
 
 draft → options · state → leaving → arrival · following · measure → offering · taking → folding →
-ending → fit, each using only what stands before it.
+open_ahead · ending → fit, each using only what stands before it.
 """
 
 from holdfast.fitting.fit import fit, fit_request

@@ -31,6 +31,7 @@ from holdfast.fitting.offering import (
     plan_offer,
     takes_tool,
 )
+from holdfast.fitting.open_ahead import open_ahead, without_openings
 from holdfast.fitting.options import HIGH_WATER, LOW_WATER, FitOptions
 from holdfast.fitting.state import FitState, Fitted, added, untold_in
 from holdfast.fitting.taking import take_up
@@ -43,7 +44,7 @@ from holdfast.wire import write
 from holdfast.wire.answers import Kept
 from holdfast.wire.thinking import BINDING
 
-_SHOWING = ("cite", "fold", "shorten")
+_SHOWING = ("cite", "fold", "shorten", "open")
 """Edits that leave a ref where the model sees it. A pointer to what stands above may show none."""
 
 
@@ -91,6 +92,9 @@ def fit_request(
         floor = state.floor if state is not None and draft.known else 0
         told = state.told if state is not None else {}
         folded = fold(draft, measure, options, floor, leaving, told)
+        if folded.must_end and (closed := without_openings(draft)) is not draft:
+            folded = fold(closed, measure, options, floor, leaving, told)
+        folded = open_ahead(folded, options, measure)
     final = False
     if options.ends and folded.must_end:
         last = ended(folded, measure, leaving, debug=options.debug)

@@ -11,7 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.cite import Citation, CitingRules, cite
+from holdfast.cite import Citation, CitingRules, cite, count
+from holdfast.expand.content_match import ContentMatch, Matcher, MatchRules, match_content
 from holdfast.tokens import ModelContextRegistry
 from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition
 from holdfast.trim.strategies import ContextStrategy
@@ -43,6 +44,12 @@ LazyMode = Literal["auto", "never"]
 def _no_directory(definitions: Sequence[bytes], _tokens: int) -> str:
     """A directory where nobody writes one: what is there is found by asking."""
     return f"There are {len(definitions)} tools."
+
+
+def _match_here(
+    ref_id: str, data: bytes, kind: str, question: str, rules: MatchRules
+) -> ContentMatch:
+    return match_content(ref_id, data, kind, question, rules, count)
 
 
 class LazyRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +94,11 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether long tool results give way to citations when they arrive."""
     opens: bool = False
     """Whether the model is offered the tool that opens refs: someone must answer its calls."""
+    opens_ahead: bool = False
+    """Whether the passage of a hidden content that a new user message asks for is appended to it:
+    see open_ahead.py."""
+    matcher: Matcher = _match_here
+    """Who looks for that passage: `match_content`, or a function that runs it elsewhere."""
     in_place: bool = False
     """Whether a request whose model can open no ref is shortened in place instead of folded: see
     access.py. The proxy sets it; agents and adapters open refs themselves."""

@@ -145,7 +145,7 @@ def _arguments(arguments: object) -> tuple[str, str]:
             arguments = json.loads(arguments)
     if not isinstance(arguments, dict):
         return "", ""
-    return str(arguments.get("ref_id", "")), str(arguments.get("query", ""))
+    return str(arguments.get("ref", "")), str(arguments.get("find", ""))
 
 
 def _openings(

@@ -132,6 +132,14 @@ class ContentSettings(Definitions, frozen=True, kw_only=True):
             "with the first citation; never: not at all."
         ),
     ] = "auto"
+    open_ahead: Annotated[
+        bool,
+        Meta(
+            description="Whether the passage of a hidden content that a new user message clearly "
+            "asks for is appended to that message, in at most 300 tokens, so that the model need "
+            "not open it."
+        ),
+    ] = True
     offer_inline: Annotated[
         Literal["auto", "always", "never"],
         Meta(

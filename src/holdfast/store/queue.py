@@ -120,6 +120,9 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     gist: str = ""
     """What the ref of the job is from now on said to be: see `RefInfo.summary`."""
 
+    def __repr__(self) -> str:
+        return f"<Ending {self.state}, attempt {self.attempts}>"
+
 
 class Depth(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs of one kind that are not over, in one state."""

@@ -111,6 +111,10 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
         """Which conversation of which client it is, as the client says."""
         return self.client_session, self.client_agent
 
+    def __repr__(self) -> str:
+        # Without the title, which is the beginning of the user's first message.
+        return f"<SessionRecord {self.session}, {self.turns} turns>"
+
 
 EditAction = Literal[
     "cite",  # a citation stands for a long result
@@ -123,6 +127,7 @@ EditAction = Literal[
     "rejoin",  # calls that the client never saw were brought back
     "thinking",  # thinking that is bound to other messages was taken out
     "restore",  # what was hidden stands whole again, for someone asked for it
+    "open",  # a passage of what is hidden was appended to a message that asks for it
     "words",  # words to the model were added
     "offer",  # a tool was added
     "defer",  # schemas of tools were set aside: a directory stands for them

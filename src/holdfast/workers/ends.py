@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from holdfast.cite import BRIEF, Citation, CitingRules, Excerpt, Fidelity, count
 from holdfast.errors import PrivacyError
+from holdfast.expand.ways import call_of
 from holdfast.privacy import apply, find
 from holdfast.store.records import Content
 from holdfast.store.refs import digest, ref_id
@@ -17,6 +18,7 @@ KIND = "text"
 _END_BYTES = 600
 """Of each end: with its frame the citation stays under 400 tokens for most scripts."""
 _LEAST_BYTES = 40
+_FIRST_LINES = 80
 _COUNTED_BYTES = 1_000_000
 _LINE = "  | "
 """Before each line of content, so that none can pass for a line of ours."""
@@ -41,8 +43,8 @@ def cite_ends(data: bytes, reason: str, rules: CitingRules, tool: str = "") -> C
     head = (
         f"[{name} · {total:,} lines, {len(data):,} bytes, about {tokens:,} tokens · stored whole]"
     )
-    ways = 'lines="1-80" | pattern="…" | query="…"' if total > 1 else 'page=2 | pattern="…"'
-    foot = f'[Open any part: {rules.opener}("{name}", {ways})]' if rules.opener else ""
+    find = f"lines 1-{min(_FIRST_LINES, total)}" if total > 1 else "page 2"
+    foot = f"[Open any part: {call_of(rules.opener, name, find)}]" if rules.opener else ""
     size = _END_BYTES
     while True:
         excerpts = _ends(data, size, total, rules)

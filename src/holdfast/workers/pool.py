@@ -20,8 +20,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from holdfast import errors
 from holdfast.cite import Citation, CitingRules, count
+from holdfast.condense.question import terms
 from holdfast.errors import ExtractError, HoldfastError
 from holdfast.expand import ExpandOptions, Expansion
+from holdfast.expand.content_match import ContentMatch, MatchRules
 from holdfast.expand.expansion import miss
 from holdfast.extract import Extracted, FileKind
 from holdfast.store.refs import canonical
@@ -40,6 +42,8 @@ from holdfast.workers.tasks import (
     ExpandTask,
     ExtractTask,
     Failed,
+    Matched,
+    MatchTask,
     Opened,
     Refused,
     Task,
@@ -59,6 +63,9 @@ _RESERVE = 1
 _LEAST_SECONDS = 0.05
 _READING_SHARE = 0.9
 """Of the deadline, for the pages of a file: what was read by then is returned, and not lost."""
+_MATCH_SECONDS = 2.0
+"""For the passages that are opened ahead, all contents of a request together: without them the
+model can still open what it needs."""
 _OPEN_LESS = "Ask for a few lines or another page, or answer with what you have."
 _log = logging.getLogger("holdfast.workers")
 _T = TypeVar("_T")
@@ -169,6 +176,10 @@ class Workers:
     def citer(self) -> Citer:
         """What cites the contents of one request."""
         return Citer(self)
+
+    def matcher(self) -> ContentMatcher:
+        """Return a function that looks for passages in the contents of one request."""
+        return ContentMatcher(self)
 
     def expand(
         self,
@@ -321,6 +332,29 @@ class Citer:
             self._spent += time.monotonic() - began
         assert isinstance(result, Cited)  # noqa: S101 - what a CiteTask is answered with
         return with_data(result.citation, data)
+
+
+class ContentMatcher:
+    """Looks for passages in the contents of one request, all of them before one deadline."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._until: float | None = None
+
+    def __call__(
+        self, ref_id: str, data: bytes, kind: str, question: str, rules: MatchRules
+    ) -> ContentMatch:
+        """Match a content as `match_content` does; one that takes too long matches nothing."""
+        now = time.monotonic()
+        self._until = self._until or now + min(_MATCH_SECONDS, self._workers.limits.seconds)
+        try:
+            task = MatchTask(ref_id, kind, question, rules)
+            result = self._workers.perform(task, data, self._until - now)
+        except WorkerGoneError as gone:
+            self._workers.overran(gone.kind)
+            return ContentMatch(passages=0, holders=(0,) * len(terms(question)), best=())
+        assert isinstance(result, Matched)  # noqa: S101 - what a MatchTask is answered with
+        return result.match
 
 
 def _error(refused: Refused) -> HoldfastError:

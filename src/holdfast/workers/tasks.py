@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.cite import Citation, CitingRules, cite, count
 from holdfast.expand import ExpandOptions, Expansion, expand
+from holdfast.expand.content_match import ContentMatch, MatchRules, match_content
 from holdfast.extract import Extracted, FileKind, extract
 from holdfast.store.records import Content
 from holdfast.tokens import TokenCount
@@ -46,6 +47,15 @@ class ExpandTask(msgspec.Struct, frozen=True, tag="expand"):
     opener: str
 
 
+class MatchTask(msgspec.Struct, frozen=True, tag="match"):
+    """Look for the passages of the content that answer a question."""
+
+    ref_id: str
+    kind: str
+    question: str
+    rules: MatchRules
+
+
 class CountTask(msgspec.Struct, frozen=True, tag="count"):
     """Count the tokens of a request."""
 
@@ -63,7 +73,7 @@ class ExtractTask(msgspec.Struct, frozen=True, tag="extract"):
     url: str = ""
 
 
-Task = CiteTask | ExpandTask | CountTask | ExtractTask
+Task = CiteTask | ExpandTask | MatchTask | CountTask | ExtractTask
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -83,6 +93,12 @@ class Opened(msgspec.Struct, frozen=True, tag="opened"):
     """A part of a content."""
 
     expansion: Expansion
+
+
+class Matched(msgspec.Struct, frozen=True, tag="matched"):
+    """What the content has to do with the question."""
+
+    match: ContentMatch
 
 
 class Counted(msgspec.Struct, frozen=True, tag="counted"):
@@ -106,7 +122,7 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     reason: str
 
 
-Done = Cited | Opened | Counted | Extracted
+Done = Cited | Opened | Matched | Counted | Extracted
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -142,6 +158,9 @@ def perform(task: Task, data: bytes) -> Done:
                     opener=task.opener,
                 )
             )
+        case MatchTask():
+            match = match_content(task.ref_id, data, task.kind, task.question, task.rules, count)
+            return Matched(match)
         case CountTask():
             conversation = read(data, task.dialect, limits=task.limits)
             return Counted(count_request(conversation, model=task.model))

@@ -10,11 +10,12 @@ import jsonschema  # type: ignore[import-untyped]
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 
 from holdfast.fitting.policy import decide
 from holdfast.surfaces.mcp import results
 from holdfast.surfaces.mcp.config import ServerSpec
+from holdfast.surfaces.mcp.structured import shorten
 from tests.surfaces.mcp.gateways import ERAS, gateway_over, host_of, in_memory
 
 
@@ -132,6 +133,19 @@ def test_a_long_structured_result_still_is_what_its_schema_says() -> None:
             assert opened.content.strip() == "1999"
 
     asyncio.run(main())
+
+
+def test_two_long_lists_of_one_object_are_both_noted_and_open() -> None:
+    value = {name: [{"number": n, "text": f"{name} {n}"} for n in range(500)] for name in "ab"}
+    schema = {"type": "object"}
+    short = shorten(value, schema, "ref:json:0123456789abcdef", "expand_ref", 4_000)
+    assert set(short.paths) == {"$.a", "$.b"}
+    omitted = short.value["holdfast_omitted"]
+    assert {name: (note["items"], note["find"]) for name, note in omitted.items()} == {
+        "a": (500, "$.a"),
+        "b": (500, "$.b"),
+    }
+    assert all(short.value[name] == value[name][: omitted[name]["shown"]] for name in "ab")
 
 
 def test_a_tool_that_wants_its_results_whole_gets_them_whole() -> None:
@@ -316,6 +330,78 @@ def test_a_changed_list_is_told_to_an_older_host() -> None:
             await asyncio.wait_for(told.wait(), 10)
             after = {tool.name for tool in (await host.list_tools()).tools}
             assert after - before == {"grown"}
+
+    asyncio.run(main())
+
+
+def test_a_tool_that_its_server_removed_is_no_longer_listed() -> None:
+    async def main() -> None:
+        told = asyncio.Event()
+        server = MCPServer("demo")
+
+        @server.tool()
+        def old() -> str:
+            """Goes."""
+            return "old"
+
+        @server.tool()
+        async def drop(ctx: Context) -> str:
+            """Removes a tool."""
+            server.remove_tool("old")
+            await ctx.session.send_tool_list_changed()
+            return "dropped"
+
+        async def hear(message: Any) -> None:
+            if isinstance(message, types.ToolListChangedNotification):
+                told.set()
+
+        async with (
+            gateway_over(specs("demo"), way=in_memory({"demo": server}), listing="all") as gateway,
+            host_of(gateway, message_handler=hear) as host,
+        ):
+            names = [tool.name for tool in (await host.list_tools()).tools]
+            assert sorted(names) == ["drop", "expand_ref", "old"]
+            await host.call_tool("drop", {})
+            await asyncio.wait_for(told.wait(), 10)
+            names = [tool.name for tool in (await host.list_tools()).tools]
+            assert names == ["expand_ref", "drop"]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_templates_are_listed_though_nothing_was_asked_before(era: str) -> None:
+    async def main() -> None:
+        way = in_memory({"demo": demo()})
+        async with gateway_over(specs("demo"), way=way) as gateway, host_of(gateway, era) as host:
+            listed = (await host.list_resource_templates()).resource_templates
+            uris = [template.uri_template for template in listed]
+            assert uris[0] == "demo://pages/{page}"
+            assert uris[1].startswith("holdfast://refs/")
+
+    asyncio.run(main())
+
+
+def test_the_options_that_go_on_lead_through_all_of_a_content() -> None:
+    async def main() -> None:
+        way = in_memory({"demo": demo()})
+        async with (
+            gateway_over(specs("demo"), way=way, listing="all") as gateway,
+            host_of(gateway) as host,
+        ):
+            await host.list_tools()
+            result = await host.call_tool("log", {"lines": 4000})
+            (ref,) = (result.meta or {})["holdfast/refs"]
+            asked: dict[str, Any] | None = {"page": 1}
+            pages = 0
+            while asked is not None:
+                part = await host.call_tool("expand_ref", {"ref_id": ref} | asked)
+                told = (part.meta or {})["holdfast/part"]
+                assert (told["remaining"] == 0) == (told["next"] is None)
+                asked = told["next"]
+                pages += 1
+            assert pages > 1
+            assert told["complete"]
 
     asyncio.run(main())
 

@@ -227,3 +227,20 @@ def test_a_server_that_advertises_lists_it_does_not_have_gives_the_others(
 
     names = asyncio.run(main())
     assert ("huge" in names) == (way != "boasts of tools")
+
+
+def test_who_gives_up_starts_returns_once_they_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acquaintance, "LIST_SECONDS", 0.01)
+
+    def starts() -> list[str]:
+        return [name for task in asyncio.all_tasks() if "_try_start" in (name := repr(task))]
+
+    async def main() -> None:
+        way = way_past_mute({}, {})
+        async with gateway_over(specs("a", "b"), way=way) as gateway, host_of(gateway) as host:
+            await host.list_tools()
+            assert len(starts()) == 2
+            await gateway.acquaintance.close()
+            assert starts() == []
+
+    asyncio.run(main())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import msgspec
 import typer
@@ -36,6 +36,8 @@ def erase(
     journals. Then the files of the database are overwritten, also while a proxy uses them. On
     PostgreSQL each table is written anew, and locked meanwhile. There is no way back. Backups,
     exports and the log of a PostgreSQL server are not touched.
+
+    The exit code is 1 if nothing was there to erase, or if bytes may be left in the files.
 
     \b
     Examples:
@@ -72,14 +74,21 @@ def erase(
         )
 
     Output(settings).emit({**msgspec.to_builtins(erased), "overwritten": is_overwritten}, draw)
-    if not is_overwritten:
-        remark(
-            "Another process still reads an older state: bytes of what was erased may be left in "
-            "the database's files. Run `holdfast store gc` once it has finished."
-        )
     if not erased and (session or tenant):
         remark("There was nothing of that name: `holdfast stats --by session` lists sessions.")
         raise typer.Exit(1)
+    if not is_overwritten:
+        fail_to_overwrite()
+
+
+def fail_to_overwrite() -> NoReturn:
+    """Say that removed bytes may be left, and exit with 1, so that scripts do not go on."""
+    remark(
+        "The records are removed, but their bytes may be left in the database's files: another "
+        "process read an older state, or the disk has no room for a second copy. Run "
+        "`holdfast store gc --overwrite` later."
+    )
+    raise typer.Exit(1)
 
 
 async def _erase_session(store: Store, scopes: list[Scope], session: str) -> Erased:

@@ -36,7 +36,7 @@ from ._store import (
     scopes_of,
     with_store,
 )
-from .erase import erase
+from .erase import erase, fail_to_overwrite
 
 _CHUNK = 4_000_000
 
@@ -243,6 +243,8 @@ def gc(
     With --retain-days, or the setting retain_days, sessions that nobody has used for so long are
     deleted with all that is theirs, and so is what belongs to no session and is as old.
 
+    With --overwrite, the exit code is 1 if removed bytes may be left in the database's files.
+
     \b
     Examples:
       holdfast store gc
@@ -254,7 +256,7 @@ def gc(
 
     days = settings.retain_days if retain_days is None else retain_days
 
-    async def work(opened: Store) -> tuple[Cleaned, Erased]:
+    async def work(opened: Store) -> tuple[Cleaned, Erased, bool]:
         parts, erased = [], Erased()
         for scope in await scopes_of(opened, user, tenant):
             if days:
@@ -262,11 +264,11 @@ def gc(
             if idle_days is not None:
                 await close_idle(opened, scope, time.time() - idle_days * 86_400)
             parts.append(await opened.gc(scope, grace_seconds=grace))
-        await opened.scrub(whole=overwrite)
+        is_overwritten = await opened.scrub(whole=overwrite)
         gone = Cleaned(*(sum(amounts) for amounts in zip(*map(astuple, parts), strict=True)))
-        return gone, erased
+        return gone, erased, is_overwritten
 
-    gone, erased = with_store(settings, work)
+    gone, erased, is_overwritten = with_store(settings, work)
 
     def draw(console: Console) -> None:
         if days:
@@ -278,8 +280,14 @@ def gc(
             f"Removed {gone.refs:,} refs and {gone.contents:,} contents of {gone.bytes:,} bytes."
         )
 
-    told = msgspec.to_builtins(gone) | ({"deleted": msgspec.to_builtins(erased)} if days else {})
-    Output(settings).emit(told, draw)
+    report = msgspec.to_builtins(gone)
+    if days:
+        report["deleted"] = msgspec.to_builtins(erased)
+    if overwrite:
+        report["overwritten"] = is_overwritten
+    Output(settings).emit(report, draw)
+    if overwrite and not is_overwritten:
+        fail_to_overwrite()
 
 
 app.command()(erase)
