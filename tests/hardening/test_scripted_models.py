@@ -29,8 +29,7 @@ ERA = 40
 """Turns of one proxy: its store is in memory."""
 ROUNDS = 8
 MOST_REQUESTS = 2 * ROUNDS + 6
-"""Upstream calls of one answer, by docs/discussions/proxy.md: 2 rounds + 3 that are answered, one
-with the tool withdrawn, and the first request once more without the tool; the first makes one."""
+"""Upstream calls of one answer at most, by docs/discussions/proxy.md."""
 WINDOWS = (200_000, 200_000, 9_000, 4_000)
 _TOO_LONG = (
     "This model's maximum context length",
