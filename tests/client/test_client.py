@@ -26,6 +26,7 @@ from holdfast.errors import (
 from holdfast.fitting.options import LazyRules
 from holdfast.settings import Settings
 from holdfast.trim import AnchorDefinition
+from tests.proxy import faults
 from tests.proxy.faults import status
 from tests.proxy.upstream import Upstream
 from tests.wire.answers.streams import Part, Script
@@ -193,6 +194,67 @@ def test_a_model_that_opens_and_says_nothing_is_asked_again(dialect: str, stream
         assert upstream.refused == []
         first, _, last = upstream.requests
         assert last.texts == first.texts
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("dialect", MODELS)
+def test_where_the_provider_refuses_to_go_on_the_first_request_goes_out_again(
+    dialect: str, streams: bool
+) -> None:
+    def opens(got: Any) -> Script:
+        [ref, *_] = re.findall(r"ref:\w+:[0-9a-f]{16}", json.dumps(got.value))
+        return calls("expand_ref", {"ref_id": ref, "lines": "4001-4001"})
+
+    with Upstream(opens, faults.status(400), says("It was db-3.")) as upstream:
+
+        async def work() -> str:
+            async with client_of(upstream, dialect, limit=6_000) as client:
+                messages = with_result(log(4_000))
+                if streams:
+                    return "".join([p.text async for p in client.stream(messages, tools=TOOLS)])
+                return (await client.chat(messages, tools=TOOLS)).text
+
+        assert run(work) == "It was db-3."
+        first, _, last = upstream.requests
+        assert last.texts == first.texts
+
+
+@pytest.mark.parametrize("dialect", MODELS)
+def test_an_answer_that_is_empty_without_openings_is_given_as_it_is(dialect: str) -> None:
+    with Upstream(says("")) as upstream:
+
+        async def work() -> str:
+            async with client_of(upstream, dialect, limit=6_000) as client:
+                return (await client.chat(with_result(log(4_000)), tools=TOOLS)).text
+
+        assert run(work) == ""
+        assert len(upstream.requests) == 1
+
+
+@pytest.mark.parametrize("dialect", MODELS)
+def test_an_empty_turn_behind_an_opening_is_not_sent_back(dialect: str) -> None:
+    """The history with it was invalid, so that all of it was read anew."""
+
+    def opens(got: Any) -> Script:
+        [ref, *_] = re.findall(r"ref:\w+:[0-9a-f]{16}", json.dumps(got.value))
+        called = calls("expand_ref", {"ref_id": ref, "lines": "4001-4001"})
+        return Script((Part("text", ("Let me look.",)), *called.parts))
+
+    with Upstream(opens, Script(()), says("Yes.")) as upstream:
+
+        async def work() -> tuple[Reply, Reply]:
+            async with client_of(upstream, dialect, limit=6_000) as client:
+                messages = with_result(log(4_000))
+                first = await client.chat(messages, tools=TOOLS)
+                messages += [*first.messages, {"role": "user", "content": "Sure?"}]
+                return first, await client.chat(messages, tools=TOOLS)
+
+        first, second = run(work)
+        assert (first.text, second.text) == ("Let me look.", "Yes.")
+        assert upstream.refused == []
+        assert "repair" not in {edit.action for edit in second.edits}
+        _, opened, later = upstream.requests
+        assert later.texts.startswith(opened.texts)
 
 
 def test_calls_of_the_programs_own_tools_come_back_in_its_own_dialect() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import ExpandError
 from holdfast.expand import ExpandOptions, Expansion, Slice, expand, parse_call
+from holdfast.expand.calls import nearest_ref
 from holdfast.expand.options import MOST_TOKENS
 from tests.expand.made import JSON, LOG, REF, count
 
@@ -24,6 +25,43 @@ def opened(arguments: object, data: str, question: str = QUESTION) -> Expansion:
 
 
 # --- the ref -------------------------------------------------------------------------------------
+
+LATEST, EARLIER = "ref:log:0123456789abcdef", "ref:json_rows:fedcba9876543210"
+REFS = [LATEST, EARLIER]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        (EARLIER, EARLIER),
+        (EARLIER[:-3], EARLIER),  # cut short
+        ("ref:log:fedc", EARLIER),  # of another kind
+        (f"{EARLIER}00", EARLIER),  # written on
+        ("FEDCBA98", EARLIER),
+        ("ref:json_rows:fedcba9876543211", EARLIER),  # one digit changed
+        ("ref:json_row:fedcba9876543210", EARLIER),
+        ("a.log", LATEST),  # no ref at all: the latest citation is meant
+        ("…", LATEST),
+        ("ref:log:aaaaaaaaaaaaaaaa", ""),  # a ref of another conversation
+        ("ref:log:", LATEST),
+        ("", LATEST),
+    ],
+)
+def test_a_ref_that_is_not_stored_is_taken_for_the_one_that_it_resembles(
+    name: str, meant: str
+) -> None:
+    assert nearest_ref(name, REFS) == meant
+
+
+def test_a_beginning_that_two_refs_share_means_neither_of_them() -> None:
+    refs = ["ref:log:0123456789abcdef", "ref:log:0123ffffffffffff"]
+    assert nearest_ref("ref:json:0123aaaaaaaaaaaa", refs) == ""
+    assert nearest_ref("ref:log:0123", refs) == refs[0]  # no ref: the latest
+
+
+@pytest.mark.parametrize("name", ["", "a.log", LATEST])
+def test_without_refs_in_the_conversation_none_is_meant(name: str) -> None:
+    assert nearest_ref(name, []) == ""
 
 
 @pytest.mark.parametrize(
@@ -163,6 +201,22 @@ NAMES = st.sampled_from(
     "lines page path fields slice pattern query around max_tokens offset limit find question"
     " options arguments key x".split()
 )
+
+
+def test_a_page_beyond_the_end_gives_way_to_another_option_that_has_it() -> None:
+    """The lines have one page and the words have many: the page is that of the words."""
+    part = opened({"ref": REF, "lines": "1-3", "query": "worker", "page": 2}, LOG)
+    first = opened({"ref": REF, "query": "worker"}, LOG)
+    assert part.reason == ""
+    assert "by words, because there is only 1 page by lines" in part.text
+    assert part.content != first.content
+
+
+def test_a_page_that_no_option_has_gives_way_to_the_first_page() -> None:
+    part = opened({"ref": REF, "lines": "1-3", "query": "worker-388", "page": 999}, LOG)
+    assert part.reason == ""
+    assert part.content.splitlines() == LOG.splitlines()[:3]
+    assert "by lines, because there is only 1 page by lines" in part.text
 
 
 @settings(max_examples=300)

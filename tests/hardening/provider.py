@@ -66,7 +66,7 @@ class Provider(HttpSending):
     def _reply(self, request: Got) -> _Reply:
         if not request.dialect or request.method != "POST":
             return _Reply(200, "application/json", (b'{"object":"list","data":[]}',))
-        if why := refused(request.dialect, request.path, request.body):
+        if why := self._refused(request):
             self.refused.append(why)
             body = json.dumps(error(request.dialect, 400, why)).encode()
             return _Reply(400, "application/json", (body,))
@@ -78,6 +78,9 @@ class Provider(HttpSending):
             return _Reply(200, "text/event-stream", tuple(events))
         body = json.dumps(whole(script, request.dialect)).encode()
         return _Reply(200, "application/json", (body,))
+
+    def _refused(self, request: Got) -> str:
+        return refused(request.dialect, request.path, request.body)
 
     def _script(self, request: Got) -> Script:
         """Open something that is cited, or say a word."""

@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.store.refs import REF
 from tests.fitting.test_citing import chat, log
+from tests.proxy import faults
 from tests.proxy.gatekeeper import KEY, Got
 from tests.proxy.harness import (
     DIALECTS,
@@ -249,6 +250,107 @@ def test_a_model_that_said_something_before_it_opened_is_not_asked_again(
             answered = asked(proxy, dialect, stream=stream)
             assert text_of(dialect, answered, stream=stream) == "It is line 3."
         assert len(upstream.requests) == 2
+
+
+def goes_on(dialect: str, answer: Answered, *, stream: bool) -> bytes:
+    """The client's next request, with the text that it was answered and a new question."""
+    body = chat(log(LINES))
+    said = {"role": "assistant", "content": text_of(dialect, answer, stream=stream)}
+    body["messages"] += [said, {"role": "user", "content": "And then?"}]
+    return request_in(dialect, body, stream=stream)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_empty_last_turn_is_not_sent_back(dialect: str, stream: bool) -> None:
+    """The history with it was invalid, so that all of it was read anew and earlier edits lost."""
+    first = opening(1, text("It is line 3."), lines="1-5")
+    with Upstream(first, says(), says(text("Nothing."))) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            url = proxy.url + path_of(dialect, stream=stream)
+            answered = asked(proxy, dialect, stream=stream)
+            later = ask(url, goes_on(dialect, answered, stream=stream), HEADERS)
+            assert text_of(dialect, later, stream=stream) == "Nothing."
+            written = turns_of(proxy, later)[-1]
+        assert upstream.refused == []
+        _, opened, later_request = upstream.requests
+        assert later_request.texts.startswith(opened.texts)
+    assert "repair" not in {edit.action for edit in written.edits}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_call_with_endless_arguments_does_not_fill_the_next_request(
+    dialect: str, stream: bool
+) -> None:
+    """The call that ended the answer was brought back, and the session was lost."""
+    window = 4_000
+    endless = opening(1, text("Look."), find="word " * 20_000)
+    with Upstream(endless, says(text("Read.")), window=window) as upstream:
+        with running_proxy({"request_limit": window}, upstream.url) as proxy:
+            url = proxy.url + path_of(dialect, stream=stream)
+            answered = asked(proxy, dialect, stream=stream)
+            assert text_of(dialect, answered, stream=stream) == "Look."
+            later = ask(url, goes_on(dialect, answered, stream=stream), HEADERS)
+            assert text_of(dialect, later, stream=stream) == "Read."
+        assert upstream.refused == []
+
+
+@pytest.mark.parametrize("said", ["", "Look. "])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_where_the_upstream_refuses_to_go_on_the_first_request_goes_out_again(
+    dialect: str, stream: bool, said: str
+) -> None:
+    """The client got an error for a request that it did not write."""
+    first = opening(1, *([text(said)] if said else []), lines="1-5")
+    answer = says(text("The answer."))
+    with Upstream(first, faults.status(400), answer) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert answered.status == 200
+            assert text_of(dialect, answered, stream=stream).split() == [
+                *said.split(),
+                "The",
+                "answer.",
+            ]
+            [written] = turns_of(proxy, answered)
+        sent = upstream.requests
+        assert [withdrawn(got) for got in sent] == [False, False, True]
+        assert sent[2].texts == sent[0].texts
+    assert [edit.action for edit in written.edits][-1] == "resend"
+
+
+@pytest.mark.parametrize("status", [400, 429, 500])
+def test_a_first_request_that_is_refused_is_not_sent_again(stream: bool, status: int) -> None:
+    with Upstream(faults.status(status)) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            assert asked(proxy, "openai-chat", stream=stream).status == status
+        assert len(upstream.requests) == 1
+
+
+@pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses"])
+def test_arguments_that_are_no_json_are_not_sent_back(dialect: str, stream: bool) -> None:
+    """Services that write the history into a template refuse them."""
+
+    def cut(got: Got) -> Script:
+        ref = REF.search(got.texts)
+        assert ref
+        return says(Part("call", ('{"ref": "' + ref[0] + '", "fin',), "c1", OPENER))
+
+    with Upstream(cut, says(text("Read."))) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert text_of(dialect, answered, stream=stream) == "Read."
+        [call_back] = [
+            made["arguments"] if dialect == "openai-responses" else made["function"]["arguments"]
+            for made in calls_of(upstream.requests[1])
+        ][-1:]
+    assert isinstance(json.loads(call_back), dict)
+
+
+def calls_of(got: Got) -> list[Any]:
+    if got.dialect == "openai-responses":
+        return [item for item in got.value["input"] if item.get("type") == "function_call"]
+    messages = got.value["messages"]
+    return [made for message in messages for made in message.get("tool_calls") or ()]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

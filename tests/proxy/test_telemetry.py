@@ -41,10 +41,13 @@ from holdfast.surfaces.proxy.report import MOST_SESSIONS
 from holdfast.surfaces.proxy.seen import CLIENT_LEFT, RequestSeen, session_id
 from tests.fitting.test_citing import chat, log
 from tests.proxy.faults import SAID
-from tests.proxy.gatekeeper import KEY
+from tests.proxy.gatekeeper import KEY, Got
 from tests.proxy.harness import DIALECTS, Running, ask, path_of, request_in, running_proxy
+from tests.proxy.spoken import REF, says, text
+from tests.proxy.spoken import call as tool_call
 from tests.proxy.test_server import Process
 from tests.proxy.upstream import Fault, Spoken, Upstream
+from tests.wire.answers.streams import Script
 
 CHAT = "/v1/chat/completions"
 BEARS = {"authorization": f"Bearer {KEY}"}
@@ -522,6 +525,20 @@ def test_spans_without_their_extra_or_address_are_an_error_with_a_next_step(
     assert "holdfast[otel]" in raised.value.fix
     with pytest.raises(SettingsError, match="no HTTP address"):
         tracing.configured(Settings(otel_endpoint="localhost:4318"))
+
+
+def test_calls_that_open_nothing_are_counted_by_reason() -> None:
+    def turn(got: Got) -> Script:
+        ref = REF.search(got.texts)
+        assert ref
+        asked = ({"ref": ref[0], "lines": "1-5"}, {"ref": f"ref:log:{'0' * 16}"})
+        return says(*(tool_call("expand_ref", given, f"c{n}") for n, given in enumerate(asked)))
+
+    last = says(text("Read."))
+    with Upstream(turn, turn, last) as upstream, running_proxy({}, upstream.url) as proxy:
+        ask(proxy.url + CHAT, chat(log(600)), BEARS)
+        refused = samples(proxy, "refused_calls_total")
+    assert refused == {("repeated",): 1, ("nothing_found",): 2}
 
 
 def test_metrics_tell_of_the_queue_and_of_the_attempts_made_here() -> None:

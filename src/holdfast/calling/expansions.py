@@ -28,7 +28,7 @@ from holdfast.store.refs import REF
 from holdfast.trim.worth import latest_question, words_of
 from holdfast.voice import MEMORY, NO_MORE, NO_STORE, NOT_OPENED, NOTHING_SAID, SHOWN_ABOVE
 from holdfast.wire import Conversation, Message
-from holdfast.wire.answers import Call, Hidden, continuation, is_silent
+from holdfast.wire.answers import Call, Handed, Hidden, Hop, continuation, is_silent, split
 from holdfast.wire.message import beginning
 from holdfast.wire.thinking import unbound, unbound_turn
 from holdfast.wire.tools import remove_tools
@@ -51,6 +51,8 @@ _MOST_REFUSALS = 3
 Models that were told once sometimes try another ref before they believe it. A call that only
 repeats an earlier one counts for two: who does that again is in a loop.
 """
+_REFUSED = frozenset({400, 413, 422})
+"""Statuses of a request that is too long or holds what the upstream does not take."""
 _MOST_REFS = 64
 """Refs of a conversation that a call may mean which names none of them, the latest first."""
 
@@ -225,12 +227,25 @@ class Expansions:
         tool is only forbidden, so that the provider's cache holds. A model that says nothing even
         then, or ignores that, does not get the definition. What it answers then is the answer.
         """
-        first = self._looked_at[0]
-        if turn and not is_silent(turn, first.dialect, self._hidden):
+        if turn and not self.is_silent(turn):
             self._has_spoken = True
         if self._has_spoken or self._is_last:
             return None
-        used = self.used
+        return self._first_again()
+
+    def start_over(self, status: int) -> Conversation | None:
+        """Return the first request without our tools, where one that goes on from it is refused.
+
+        Our count of what a model wrote may be too low, and services that speak a provider's
+        dialect refuse histories that the provider takes. None where the first request itself is
+        refused, or one for another reason than what it holds.
+        """
+        if status not in _REFUSED or not self._looked_at or self.is_asked_again:
+            return None
+        return self._first_again()
+
+    def _first_again(self) -> Conversation | None:
+        first, used = self._looked_at[0], self.used
         if used.withdrawn or used.resent:
             self._is_last = True
             request = remove_tools(first, self._hidden)
@@ -242,8 +257,31 @@ class Expansions:
             )
         return request
 
+    def hop_of(
+        self, sent: Conversation, step: OpeningStep, calls: Sequence[Call], handed: Handed
+    ) -> Hop:
+        """Return what is kept of a turn with hidden calls until the client's next request.
+
+        Calls that end an answer stand in that request again. After one with 100 KB of arguments no
+        later request of the session fitted any more: of such a turn, what the client saw is kept.
+        """
+        if step.following is None and not handed and self._exceed_room(sent, calls):
+            return Hop(split(step.turn, sent.dialect, self._hidden))
+        return Hop(step.turn, step.results, dict(handed))
+
+    def _exceed_room(self, sent: Conversation, calls: Sequence[Call]) -> bool:
+        """Return whether calls alone take more than half of the room that a request has left."""
+        room = self._room(sent) // 2
+        if sum(len(call.arguments) for call in calls) <= room:  # a token has at least a character
+            return False
+        return sum(count(call.arguments) for call in calls) > room
+
+    def is_silent(self, turn: tuple[bytes, ...]) -> bool:
+        """Return whether a client sees nothing of a turn; providers refuse it in a history."""
+        return is_silent(turn, self._looked_at[0].dialect, self._hidden)
+
     def refuse_all(self, sent: Conversation) -> Conversation | None:
-        """Answer none of too many calls; return the request to send instead, if there is one."""
+        """Answer none of the calls; return the request to send instead, if there is one."""
         if not self._looked_at:
             self._looked_at.append(sent)
         return self.ask_again()

@@ -112,7 +112,11 @@ class Exchange:
         following: Conversation | None = self._fitted.state.sent
         body = self._fitted.body
         while True:
-            got = await self._received(body)
+            status, got = await self._received(body)
+            if status >= 300:
+                following = self._start_over(status)
+                body = write(following)
+                continue
             answer = read_answer(got, self._transport.dialect)
             if answer.error:
                 raise refused(answer.status, self._where)
@@ -134,11 +138,12 @@ class Exchange:
     def _where(self) -> str:
         return f"{self._transport.provider}:{self._transport.model}"
 
-    async def _received(self, body: bytes) -> bytes:
+    async def _received(self, body: bytes) -> tuple[int, bytes]:
+        """Return the status of an answer and its body, which is not read of a refusal."""
         parts, size = [], 0
         async with self._transport.send(body, stream=False) as reply:
             if reply.status >= 300:
-                raise refused(reply.status, self._where)
+                return reply.status, b""
             async with aclosing(reply.chunks()) as chunks:
                 async for chunk in chunks:
                     size += len(chunk)
@@ -147,7 +152,19 @@ class Exchange:
                             f"the answer has more than {_MOST_BYTES:,} bytes", where=self._where
                         )
                     parts.append(chunk)
-        return b"".join(parts)
+        return reply.status, b"".join(parts)
+
+    def _start_over(self, status: int) -> Conversation:
+        """Return the first request without our tools, where one that goes on from it is refused.
+
+        Raises:
+            ProviderError: the first request itself is refused.
+        """
+        again = self._opening.start_over(status)
+        if again is None:
+            raise refused(status, self._where)
+        self._hops.clear()
+        return again
 
     # --- as a stream -----------------------------------------------------------------------------
 
@@ -162,7 +179,9 @@ class Exchange:
         while True:
             async with self._transport.send(body, stream=True) as reply:
                 if reply.status >= 300:
-                    raise refused(reply.status, self._where)
+                    sent = self._start_over(reply.status)
+                    body = write(sent)
+                    continue
                 async with aclosing(reply.chunks()) as chunks:
                     async for chunk in chunks:
                         for event in relay.feed(chunk):
@@ -221,8 +240,8 @@ class Exchange:
         step = await self._opening.step(sent, own, hidden, alone=alone)
         if self._opening.is_asked_again:
             self._hops.clear()
-        else:
-            self._hops.append(Hop(step.turn, step.results))
+        elif (hop := self._opening.hop_of(sent, step, hidden, {})).turn:
+            self._hops.append(hop)
         return step.following
 
     def _last_turn(self, turn: tuple[bytes, ...]) -> Conversation | None:
@@ -232,7 +251,7 @@ class Exchange:
         again = self._opening.ask_again(turn)
         if self._opening.is_asked_again:
             self._hops.clear()
-        else:
+        elif not self._opening.is_silent(turn):
             self._hops.append(Hop(turn))
         return again
 

@@ -106,7 +106,7 @@ def _fruitless_edits(expanded: Expanded) -> Iterator[Edit]:
         yield Edit(
             action="resend",
             what="sent the request again without the tool that opens refs",
-            why="the answer would have been empty",
+            why="the answer would have been empty, or the provider refused to go on",
             where="the answer",
         )
 

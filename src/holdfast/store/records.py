@@ -135,7 +135,7 @@ EditAction = Literal[
     "usage",  # the stream was asked to report its usage
     "layout",  # white space between messages was made even
     "refuse",  # calls of the tool that opens refs opened nothing, or repeated an earlier one
-    "resend",  # it went out again without the tool that opens refs, for the answer was empty
+    "resend",  # it went out again without the tool that opens refs: an empty answer, or a refusal
     "route",  # it went to another upstream, under another name or in another dialect
     "answer",  # an answer that was kept was given again, and nothing went out
 ]

@@ -227,9 +227,8 @@ class _JoinedStream:
                 raise BrokenOffError("the upstream broke off its answer", fix="Try again.")
             if end.following is None:
                 return
-            sent = end.following
             self._blocks_before = self._blocks
-            reply = await self._next_reply(sent)
+            sent, reply = await self._next_reply(end.following)
             for out in relay.continue_with():
                 yield out
 
@@ -302,12 +301,25 @@ class _JoinedStream:
 
     # --- after an internal error -----------------------------------------------------------------
 
-    async def _next_reply(self, following: Conversation) -> Reply:
-        """Send the request that goes on; after an internal error, the client's own instead."""
+    async def _next_reply(self, following: Conversation) -> tuple[Conversation, Reply]:
+        """Send the request that goes on; after an internal error, the client's own instead.
+
+        Where the upstream refuses it, the first request goes out again without our tools.
+        """
         with self._faults.caught("send"):
-            return await self._handling.reply_to(self._calls, following, write(following))
+            try:
+                return following, await self._reply_to(following)
+            except UpstreamError as error:
+                again = self._hidden.start_over(error.status)
+                if again is None:
+                    raise
+            await self._calls.aclose()
+            return again, await self._reply_to(again)
         asked, body = self._hidden.without_tools(), self._handling.incoming.body
-        return await self._handling.reply_to(self._calls, asked, body)
+        return following, await self._handling.reply_to(self._calls, asked, body)
+
+    async def _reply_to(self, request: Conversation) -> Reply:
+        return await self._handling.reply_to(self._calls, request, write(request))
 
     async def _begun_anew(self) -> AsyncGenerator[bytes]:
         """Give the answer to the client's own request, as it comes, behind what was given."""

@@ -238,16 +238,20 @@ class Handling:
             if status < 400:
                 answer = await self._read_answer(got.body)
                 status = answer.status
-            if status >= 400:  # nothing has gone out: the client may ask for all of it again
-                self.hidden.hops.clear()
-                self.record.error = error_kind(got.body, got.headers)
-                await self.note(prepared, status, usages)
-                self.remembering.end()
-                return Outcome(status, got.headers, got.body)
-            usages.append(answer.usage)
-            bodies.append(got.body)
-            self.record.keep_id(answer.id)
-            sent = await self.hidden.next_request(sent, partial(tuple, answer.turn), answer.calls)
+            if status >= 400:
+                sent = self.hidden.start_over(status)
+                if sent is None:  # nothing has gone out: the client may ask for all of it again
+                    self.hidden.hops.clear()
+                    self.record.error = error_kind(got.body, got.headers)
+                    await self.note(prepared, status, usages)
+                    self.remembering.end()
+                    return Outcome(status, got.headers, got.body)
+            else:
+                usages.append(answer.usage)
+                bodies.append(got.body)
+                self.record.keep_id(answer.id)
+                turn = partial(tuple, answer.turn)
+                sent = await self.hidden.next_request(sent, turn, answer.calls)
             if sent is not None:
                 async with self.dispatch.send(sent, write(sent)) as reply:
                     got = await received(reply, self.service.most_bytes)

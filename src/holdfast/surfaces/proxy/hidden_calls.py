@@ -88,6 +88,13 @@ class HiddenCalls:
             return None
         return self.without_tools()
 
+    def start_over(self, status: int) -> Conversation | None:
+        """Return the first request without our tools, where one that goes on from it is refused."""
+        request = self.expansions.start_over(status) if self.expansions is not None else None
+        if request is not None:
+            self.hops.clear()
+        return request
+
     def without_tools(self) -> Conversation:
         """Return the client's own request, to be sent instead of one that goes on."""
         self._preparing.service.check_unedited()
@@ -118,16 +125,21 @@ class HiddenCalls:
         step = await expansions.step(sent, turn, hidden, alone=len(hidden) == len(calls))
         if expansions.is_asked_again:
             self.hops.clear()
-        else:
-            self.hops.append(Hop(step.turn, step.results, dict(handed)))
+            return step.following
+        hop = await self._off_loop(hidden, partial(expansions.hop_of, sent, step, hidden, handed))
+        if hop.turn:
+            self.hops.append(hop)
         return step.following
 
     def _last_turn(self, expansions: Expansions, turn: tuple[bytes, ...]) -> Conversation | None:
-        """Keep the turn that ends an answer; return the first request again if it is empty."""
+        """Keep the turn that ends an answer; return the first request again if it is empty.
+
+        A turn without a word is not kept: providers refuse a history that holds it.
+        """
         again = expansions.ask_again(turn)
         if expansions.is_asked_again:
             self.hops.clear()
-        elif self.hops:
+        elif self.hops and not expansions.is_silent(turn):
             self.hops.append(Hop(turn))
         return again
 

@@ -70,6 +70,9 @@ class Metrics:
         self._saved_cost = gauge("saved_dollars", "Net of expansions and caches.", by_model)
         self._failed = counter("failed_turns", "Turns without an answer.", by_model)
         self._edits = counter("edits", "What was done to requests.", ("action",))
+        self._refused = counter(
+            "refused_calls", "Calls of expand_ref that opened nothing.", ("reason",)
+        )
         self._answers = counter(
             "answers", "Requests looked up in memory, by what was there.", ("tier",)
         )
@@ -107,6 +110,11 @@ class Metrics:
     def failed(self, step: str) -> None:
         """Count an internal error in a step of a request."""
         self._faults.labels(step).inc()
+
+    def refused(self, calls: int, repeated: int) -> None:
+        """Count calls of expand_ref that opened nothing; `repeated` of them were made before."""
+        self._refused.labels("repeated").inc(repeated)
+        self._refused.labels("nothing_found").inc(calls - repeated)
 
     def answered(self, tier: str) -> None:
         """Count a request that was answered from memory, `exact` or `semantic`, or was a `miss`."""

@@ -137,6 +137,9 @@ class TurnRecord:
             error=self.error,
         )
         self._seen.turn = self._service.later(observed, self._faults)
+        if hidden.expansions is not None:
+            used = hidden.expansions.used
+            self._service.telemetry.metrics.refused(used.refused, used.repeated)
 
     async def written(self) -> bool:
         """Wait until the turn is written down, before the client has the end of its answer.

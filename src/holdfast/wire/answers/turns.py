@@ -129,11 +129,12 @@ def turn_calls(turn: Sequence[bytes], dialect: str) -> list[Call]:
 def with_own_ids(
     turn: Sequence[bytes], conversation: Conversation, hidden_name: Callable[[str], str]
 ) -> tuple[bytes, ...]:
-    """Return the same turn, its hidden calls with ids that no other call has, and right names.
+    """Return the same turn, its hidden calls with ids of their own, right names and valid JSON.
 
     Some services number the calls of each answer anew; the client never sees these. `hidden_name`
     gives the name of the hidden tool that a call means, or nothing: OpenAI refuses a history in
-    which a call is named `functions.expand_ref`.
+    which a call is named `functions.expand_ref`. Services that write the history into a template
+    (vllm#43995, llama.cpp#25510) refuse one in which the arguments of a call are no JSON object.
     """
     taken = {call.id for message in conversation.messages for call in message.calls}
     values = [decode(raw) for raw in turn]
@@ -144,6 +145,9 @@ def with_own_ids(
         if meant and meant != name:
             (made if "name" in made else made["function"])["name"] = meant
             fresh = True
+        if meant and _has_invalid_arguments(holder := made.get("function", made)):
+            holder["arguments"] = "{}"
+            fresh = True
         key = "call_id" if conversation.dialect == "openai-responses" else "id"
         known = made.get(key)
         if not known or not isinstance(known, str):
@@ -153,6 +157,17 @@ def with_own_ids(
             fresh = True
         taken.add(made[key])
     return tuple(map(encode, values)) if fresh else tuple(turn)
+
+
+def _has_invalid_arguments(call: dict[str, Any]) -> bool:
+    """Return whether the arguments are text that is no JSON object."""
+    arguments = call.get("arguments")
+    if not isinstance(arguments, str):
+        return False
+    try:
+        return not isinstance(msgspec.json.decode(arguments), dict)
+    except (ValueError, RecursionError):
+        return True
 
 
 def _calls(messages: Sequence[Any], dialect: str) -> list[dict[str, Any]]:
