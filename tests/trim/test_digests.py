@@ -17,7 +17,7 @@ from holdfast.trim import (
     mark,
 )
 from holdfast.trim.anchors import MARK, asks
-from holdfast.trim.edits import fold, shorten_results, taken_out
+from holdfast.trim.edits import edited, fold, shorten_results, taken_out
 from holdfast.trim.standing import STAND, Stand, fold_of, originals_of, own_of, restored
 from holdfast.wire import Message
 from tests.trim.test_fit import talk
