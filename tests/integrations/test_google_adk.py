@@ -15,8 +15,10 @@ from google.adk.runners import InMemoryRunner
 from google.genai import types
 
 from holdfast import Holdfast, Scope
+from holdfast.fitting import FitOptions
 from holdfast.integrations._adk_request import BY_PARTS, ContentForm
 from holdfast.integrations.google_adk import HoldfastPlugin
+from holdfast.trim import DEFAULT_ANCHORS, AnchorDefinition
 from tests.integrations.reading import (
     ANSWER,
     LIMIT,
@@ -166,7 +168,7 @@ def test_a_content_whose_part_was_replaced_is_another() -> None:
 
 
 def test_where_no_tool_fits_the_last_request_offers_none() -> None:
-    """Instruction, tools and the second question do not fit together; no tool was called yet."""
+    """Instruction, tools and the second question do not fit together, and no tool was called."""
     requests: list[dict[str, Any]] = []
 
     def talker(request: dict[str, Any]) -> Move:
@@ -181,7 +183,9 @@ def test_where_no_tool_fits_the_last_request_offers_none() -> None:
 
     async def main() -> None:
         async with Holdfast.open("memory:") as engine:
-            plugin = HoldfastPlugin(engine, limit=8_000)
+            answer = AnchorDefinition(type="custom", selector=lambda m, *_: m.role == "assistant")
+            options = FitOptions(limit=8_000, anchors=(*DEFAULT_ANCHORS, answer))
+            plugin = HoldfastPlugin(engine, options=options)
             model = Scripted(reader=talker)
             agent = LlmAgent(name="talker", model=model, instruction=words, tools=[look_up])
             runner = InMemoryRunner(agent, app_name="talk", plugins=[plugin])
