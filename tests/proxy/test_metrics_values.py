@@ -37,6 +37,7 @@ def seen() -> RequestSeen:
 
 def figures(metrics: Metrics) -> dict[str, object]:
     shown = asyncio.run(metrics.figures())
+    assert "process_cpu_seconds_total" in shown
     return {name: value for name, value in shown.items() if not name.startswith("process_")}
 
 
