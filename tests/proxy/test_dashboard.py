@@ -117,9 +117,7 @@ def test_a_message_that_cannot_be_read_is_shown_as_it_stands(busy: Running, span
     both = last_sides(turns)
     assert both is not None
     stored = busy.do(engine.store.messages(engine.scope, [both.frame]))
-    inspected = Inspected(
-        dialect="openai-chat", sides=both, stored={**stored, both.sent[0]: span}
-    )
+    inspected = Inspected(dialect="openai-chat", sides=both, stored={**stored, both.sent[0]: span})
     shown_message = Reader(inspected, "sent").show(0)
     assert (shown_message.role, shown_message.size) == ("?", len(span))
     assert [(p.kind, p.text) for p in shown_message.pieces] == [("raw", span.decode())]

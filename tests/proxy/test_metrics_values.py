@@ -25,7 +25,9 @@ BY_MODEL = {
     "tool_calls_total": 29, "lazy_tool_calls_total": 31, "cache_hits_total": 1,
     "cost_dollars_total": 0.25, "saved_tokens": 1004, "saved_dollars": 0.5,
 }  # fmt: skip
-EDITS = tuple(Edit(action=action, why="long", where="message 1") for action in ("cite", "fold", "cite"))
+EDITS = tuple(
+    Edit(action=action, why="long", where="message 1") for action in ("cite", "fold", "cite")
+)
 
 
 def seen() -> RequestSeen:

@@ -590,3 +590,57 @@ def test_an_export_holds_what_was_queued_before_it(tmp_path: Path) -> None:
         assert any(b'"summary"' in line for line in lines)
 
     asyncio.run(main())
+
+
+MADE_WRITABLE = """
+import asyncio, importlib.readers, os, sys
+from pathlib import Path
+import holdfast.store.sqlite
+from holdfast.errors import StoreUnavailableError
+from holdfast.store import Scope, open_store
+from tests.store.harness import content
+
+file = Path(sys.argv[1])
+
+async def attempt(work):
+    try:
+        await work
+        return "done"
+    except StoreUnavailableError:
+        return "refused"
+
+async def fill():
+    store = await open_store(f"sqlite:///{file}")
+    await store.put(Scope(), [content("x")])
+    await store.close()
+
+async def main():
+    file.chmod(0o400)
+    store = await open_store(f"sqlite:///{file}")
+    for mode in (0o400, 0o600):
+        file.chmod(mode)
+        print(await attempt(store.check()), await attempt(store.put(Scope(), [content("y")])))
+    await store.close()
+
+asyncio.run(fill())
+if os.geteuid() == 0:  # whom no rights of a file stop
+    for path in (file, *file.parent.iterdir(), file.parent):
+        os.chown(path, 65534, 65534)
+    os.setegid(65534)
+    os.seteuid(65534)
+asyncio.run(main())
+"""
+
+
+def test_a_store_that_was_opened_read_only_is_written_once_it_may_be() -> None:
+    """The health of the store is that of its writes, and no restart is needed."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-read-only-", dir="/tmp") as folder:
+        done = subprocess.run(
+            [sys.executable, "-c", MADE_WRITABLE, f"{folder}/store.db"],
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.stdout.splitlines() == ["refused refused", "done done"], done.stderr
