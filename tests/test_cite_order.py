@@ -11,9 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.cite import Citation, CitingRules, cite, count
-from holdfast.cite.places import lies_within, short_place, without_path
 from holdfast.condense.condenser import Passage
 from holdfast.condense.fields import named_fields
+from holdfast.condense.places import lies_within, short_place, without_path
 from holdfast.condense.quoted_lines import quoted_line
 from holdfast.condense.source import Source
 from holdfast.voice import HEADINGS

@@ -59,7 +59,7 @@ QUESTION = last_question(json.loads(README))
 def proxied() -> Iterator[tuple[Running, Upstream]]:
     with Upstream() as upstream:
         upstream.always = says(text("Well."))
-        with running_proxy({}, upstream.url) as proxy:
+        with running_proxy({"cite_policy": "auto"}, upstream.url) as proxy:
             yield proxy, upstream
 
 
@@ -131,7 +131,7 @@ def test_the_proxy_and_the_library_send_the_same_bytes() -> None:
 def test_an_error_tells_the_clients_tools_from_ours() -> None:
     own = count(read(README)).parts.tools
     with pytest.raises(BudgetExceededError) as failure:
-        fit_request(README, FitOptions(limit=1_150, cites=True, opens=True))
+        fit_request(README, FitOptions(limit=1_080, cites=True, opens=True))
     assert f"its 4 tools have {own:,}" in str(failure.value)
 
 

@@ -150,7 +150,7 @@ def test_all_that_is_pointed_to_opens_to_the_byte() -> None:
     assert len(above) == 2
     assert all(part.rstrip("\n") in "\n".join(FILE) for part in above)
     assert shown == ["\n".join([EDITED[59], EDITED[60], EDITED[61]]) + "\n"]
-    way = re.search(r'lines="(\d+-\d+)"', pointer)
+    way = re.search(r'"lines (\d+-\d+)"', pointer)
     assert way
     options = ExpandOptions.parse({"lines": way[1], "max_tokens": 8_000})
     page = expand(content.ref_id, content.data, content.kind, options, count=count)

@@ -289,12 +289,14 @@ def test_a_model_with_too_many_hidden_calls_is_asked_once_more_without_our_tools
         answer = ask(proxy.url + CHAT, built.bodies[0])
         assert answer.status == 200
         assert b"expand_ref" not in answer.body
-        first, again = (json.loads(body) for body in sent)
+        first, again, last = (json.loads(body) for body in sent)
         assert [tool["function"]["name"] for tool in first["tools"]] == ["expand_ref"]
         assert again["tool_choice"] == "none"
         assert again["messages"] == first["messages"], "nothing of it is lost"
+        assert "tools" not in last, "it called though it was told not to"
+        assert last["messages"] == first["messages"]
         [turn] = turns_of(proxy, answer)
-        assert turn.usage.input == 20, "both calls are on the bill"
+        assert turn.usage.input == 30, "all calls are on the bill"
 
 
 def test_what_is_made_when_first_used_is_made_before_the_first_request() -> None:

@@ -72,7 +72,7 @@ def test_a_citation_is_opened_with_the_tool_that_is_offered(dialect: str) -> Non
         answered, _ = send(path_of(dialect), request_in(dialect, offered))
         [call] = read_answer(answered.body, dialect).calls
         assert call.name == name
-        assert json.loads(call.arguments) == {"ref_id": REF, "query": "Which disk is full?"}
+        assert json.loads(call.arguments) == {"ref": REF, "find": "Which disk is full?"}
 
 
 def test_a_clients_own_tool_of_the_same_name_is_not_called() -> None:

@@ -58,7 +58,7 @@ def test_json_tells_what_it_cost_and_what_it_quotes(cli: Cli) -> None:
     assert made["from_tokens"] == count(LOG)
     assert made["to_tokens"] == count(made["text"]) <= 400
     [quoted] = [each for each in made["excerpts"] if "sda1" in each["text"]]
-    assert quoted["where"] == "lines 432-432"
+    assert quoted["where"] == "line 432"
     assert made["flags"] == []
 
 

@@ -101,7 +101,8 @@ def test_other_forms_of_a_ref_are_understood(cli: Cli, log: str) -> None:
 def test_a_part_that_is_not_there_is_told_with_exit_code_1(cli: Cli, log: str) -> None:
     said = cli("expand", log, "--lines", "5000", "--output", "table")
     assert (said.code, said.err) == (1, "")
-    assert "Ask for lines up to 900." in said.out
+    assert "there are only 900 lines" in said.out
+    assert f'Call expand_ref("{log}", "lines 860-900").' in said.out
     as_json = cli("expand", log, "--pattern", "no such thing")
     assert as_json.code == 1
     assert as_json.json["reason"]

@@ -23,6 +23,7 @@ from holdfast.trim.anchors import AnchorPreservationManager, lost_anchors, mark
 from holdfast.trim.excerpts import middle_cut
 from holdfast.trim.long_texts import CHARACTERS_PER_TOKEN
 from holdfast.trim.standing import fold_of, own_of
+from holdfast.trim.worth import latest_question, words_of
 from holdfast.wire import Text
 from tests.trim.test_fit import DIALECTS
 from tests.trim.test_ladder import Workshop, chosen, messages_of, verbatim
@@ -253,3 +254,14 @@ def test_a_larger_limit_never_shows_less_of_a_text_far_over_it(limit: int, times
     body = {"model": "gpt-4o", "messages": [{"role": "user", "content": pasted(3_000)}]}
     less, more = cut(body, limit), cut(body, limit * times)
     assert less.tokens <= more.tokens <= limit * times
+
+
+def test_a_question_behind_an_observation_is_the_latest_one() -> None:
+    """smolagents joins both in one message: an older question was searched for instead."""
+    said = [
+        {"role": "user", "content": "New task:\nWhat is the code of step 17?"},
+        {"role": "user", "content": "Observation:\nstep 17 is done\nNew task:\nAnd of step 90?"},
+        {"role": "user", "content": "Observation:\nstep 18 is done"},
+    ]
+    messages = read(json.dumps({"model": "gpt-4o", "messages": said}).encode()).messages
+    assert words_of(latest_question(messages)) == "And of step 90?"

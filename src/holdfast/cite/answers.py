@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from itertools import accumulate, takewhile
 from typing import NamedTuple
 
-from holdfast.cite.places import lies_within, without_path
 from holdfast.cite.sections import Answer
 from holdfast.condense.condenser import Condenser, Passage
 from holdfast.condense.fields import NamedFields, named_fields
+from holdfast.condense.places import lies_within, without_path
 from holdfast.condense.question import quotations
 from holdfast.condense.quoted_lines import QuotedLine, quoted_line
 from holdfast.condense.relevance import excerpt, rank

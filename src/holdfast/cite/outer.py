@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from holdfast.cite.citation import count
-from holdfast.cite.places import without_path
 from holdfast.condense.condenser import Condenser, Note
 from holdfast.condense.cutting import first_break, last_break
+from holdfast.condense.places import without_path
 from holdfast.condense.source import Source
 from holdfast.condense.spans import Span, where, without_colours
 from holdfast.voice import item

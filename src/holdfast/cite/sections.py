@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from holdfast.cite.citation import Excerpt, count
-from holdfast.cite.places import lies_within, short_place
 from holdfast.condense.condenser import Note
 from holdfast.condense.cutting import MARK, shortened
+from holdfast.condense.places import lies_within, short_place
 from holdfast.condense.relevance import excerpt
 from holdfast.voice import HEADINGS, item
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from holdfast.condense.condenser import Passage
 from holdfast.condense.fields import fields
 from holdfast.condense.kinds import condenser_for
+from holdfast.condense.places import without_path
 from holdfast.condense.relevance import excerpt, rank
 from holdfast.document import find
 from holdfast.expand.opened import Opened
@@ -34,8 +35,8 @@ def by_query(opened: Opened, options: ExpandOptions) -> Region:
     chosen = [passages[entry.index] for entry in ranked[:_MOST_PASSAGES]]
     shown = [*named, *(as_it_stands(opened, passage) for passage in chosen)]
     texts = [
-        item(f"{passage.where}: {excerpt(passage.text, options.query, most)[0]}")
-        for passage in shown
+        item(f"{each.where}: {excerpt(without_path(each), options.query, most)[0]}")
+        for each in shown
     ]
     region = blocks(texts, listed([passage.where for passage in shown]), "passages")
     region.total = f" ({len(ranked):,} of {len(passages):,} passages match)"

@@ -15,6 +15,7 @@ import msgspec
 from holdfast.condense.condenser import Passage
 from holdfast.condense.fields import fields
 from holdfast.condense.kinds import condenser_for
+from holdfast.condense.places import without_path
 from holdfast.condense.question import Term, terms
 from holdfast.condense.relevance import excerpt, hits_by_text, rank
 from holdfast.expand.asking import as_it_stands
@@ -147,7 +148,7 @@ def _quoted(
     characters = rules.max_tokens * 4 // len(passages)
     while characters >= _LEAST_CHARACTERS:
         parts = [
-            item(f"{each.where}: {excerpt(each.text, question, characters)[0]}")
+            item(f"{each.where}: {excerpt(without_path(each), question, characters)[0]}")
             for each in passages
         ]
         shown = fenced("\n".join(parts))

@@ -25,6 +25,8 @@ from holdfast.wire import Message, Text
 
 OBSERVATION = "Observation:"
 """First word of a user message with a tool's result, as text agents (ReAct, smolagents) send it."""
+NEW_TASK = "\nNew task:\n"
+"""smolagents writes the user's next question behind the last result, in one message."""
 _QUESTION_CHARACTERS = 2_000
 _NEIGHBOUR = 0.5
 """Share of its relevance that a part lends its neighbours: a reply may share no word with its
@@ -62,7 +64,7 @@ def words_of(question: Message | None) -> str:
 def is_observation(message: Message) -> bool:
     """Return whether a user message is the result of a tool, as text."""
     text = next((block.text for block in message.blocks if isinstance(block, Text)), "")
-    return text.startswith(OBSERVATION)
+    return text.startswith(OBSERVATION) and NEW_TASK not in text
 
 
 def worth_of_parts(texts: Sequence[PartedText], question: str) -> list[list[float]]:
@@ -145,9 +147,13 @@ def _words(message: Message) -> str:
     for block in message.blocks:
         if not isinstance(block, Text):
             continue
-        at = 0
-        for document in documents_in(block.text):
-            words.append(block.text[at : document.start])
+        text, at = _without_observation(block.text), 0
+        for document in documents_in(text):
+            words.append(text[at : document.start])
             at = document.stop
-        words.append(block.text[at:])
+        words.append(text[at:])
     return "\n".join(filter(str.strip, words))
+
+
+def _without_observation(text: str) -> str:
+    return text.rpartition(NEW_TASK)[2] if text.startswith(OBSERVATION) else text

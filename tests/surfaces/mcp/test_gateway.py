@@ -141,7 +141,7 @@ def test_two_long_lists_of_one_object_are_both_noted_and_open() -> None:
     short = shorten(value, schema, "ref:json:0123456789abcdef", "expand_ref", 4_000)
     assert set(short.paths) == {"$.a", "$.b"}
     omitted = short.value["holdfast_omitted"]
-    assert {name: (note["items"], note["path"]) for name, note in omitted.items()} == {
+    assert {name: (note["items"], note["find"]) for name, note in omitted.items()} == {
         "a": (500, "$.a"),
         "b": (500, "$.b"),
     }

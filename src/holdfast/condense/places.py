@@ -1,6 +1,6 @@
-"""Places as a citation names them: each path once, one line as `line 105`.
+"""Places as citations and pages name them: each path once, one line as `line 105`.
 
-places: beside allowance. Pure text. Every place it returns is one that `expand_ref` opens.
+places: after condenser. Pure text. Every place it returns is one that `expand_ref` opens.
 """
 
 from __future__ import annotations
