@@ -169,6 +169,20 @@ def test_the_page_of_survivors_names_functions_that_exist() -> None:
         assert (path, function.partition("#")[0].replace(MODULE, "")) in known, name
 
 
+def test_only_the_table_of_survivors_gives_reasons(tmp_path: Path) -> None:
+    """The faults of a reported sample would be printed as faults that no longer exist."""
+    page = tmp_path / "page.md"
+    table = "| file | fault | why |\n|---|---|---|\n| `a.py` | `f: {} -> 2` | killed |\n\n"
+    page.write_text(table.format(0) + "## Survivors, and why\n\n" + table.format(1))
+    assert explained(page) == {"src/holdfast/a.py:f: 1 -> 2": "killed"}
+
+
+def test_a_number_that_stays_the_same_is_no_fault() -> None:
+    names = [mutation.name for mutation in mutations("def f(x):\n    return max(x, 0.0, 3.0)\n")]
+    assert not any("0.0 -> 0.0" in name for name in names)
+    assert any("3.0 -> 1.5" in name for name in names)
+
+
 def test_every_package_has_tests_that_exist() -> None:
     packages = {str(file.parent.relative_to(ROOT)) for file in (ROOT / PACKAGE).rglob("*.py")}
     for package in packages:

@@ -162,7 +162,7 @@ def _numbers(node: ast.Constant) -> Iterator[_Change]:
     elif isinstance(value, int):
         yield node, ast.Constant(value + 1)
         yield node, ast.Constant(value - 1)
-    elif isinstance(value, float):
+    elif isinstance(value, float) and value:  # half of 0.0 is no fault
         yield node, ast.Constant(value * 2)
         yield node, ast.Constant(value / 2)
 

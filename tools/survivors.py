@@ -13,6 +13,8 @@ from pathlib import Path
 from tools.faults import Fault
 
 PAGE = Path(__file__).parents[1] / "docs" / "discussions" / "mutation.md"
+_SECTION = "\n## Survivors, and why\n"
+"""Other tables of the page report samples: their faults need not exist any more."""
 _ROW = re.compile(r"^\| `(?P<path>[^`]+\.py)` \| `(?P<change>.+)` \| (?P<reason>[^|]+) \|$", re.M)
 
 
@@ -20,7 +22,7 @@ def explained(page: Path = PAGE) -> dict[str, str]:
     """Return the reason for each fault that the page lists, by the fault's name."""
     if not page.exists():
         return {}
-    rows = _ROW.finditer(page.read_text("utf-8"))
+    rows = _ROW.finditer(page.read_text("utf-8").partition(_SECTION)[2])
     return {
         f"src/holdfast/{row['path']}:" + row["change"].replace("\\|", "|"): row["reason"]
         for row in rows

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.assemble.gathering import with_ages
+from holdfast.assemble.gathering import _best, with_ages
 from holdfast.assemble.packs import LEAST_FACTS
 from holdfast.assemble.working_set import (
     Piece,
@@ -140,3 +140,24 @@ def test_what_fits_is_the_first_of_the_order_that_does(
 def is_in_order(spoken: Sequence[Piece]) -> bool:
     ages = [each.age for each in spoken]
     return ages == sorted(ages, reverse=True)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=8), st.integers(0, 120))
+def test_the_best_passages_that_fit_are_recalled_to_the_last_token(
+    drawn: list[tuple[int, int]], most: int
+) -> None:
+    passages = tuple(
+        piece("recalled", f"t{n}", "word " * (5 * day + 1), score=score, heading=f"[{day} May]")
+        for n, (day, score) in enumerate(drawn)
+    )
+
+    def size(chosen: Sequence[Piece]) -> int:
+        days = {each.heading for each in chosen}
+        return sum(each.tokens for each in chosen) + 5 * len(days)
+
+    expected: list[Piece] = []
+    for each in sorted(passages, key=lambda passage: -passage.score):
+        if size([*expected, each]) <= most:
+            expected.append(each)
+    assert set(_best(passages, most)) == set(expected)
+    assert _best(passages, size(passages)) == passages, "all, where they fit exactly"

@@ -77,6 +77,11 @@ def test_words_lead_through_the_row_to_the_field(question: str, where: str, text
     assert found_text.startswith(text)
 
 
+def test_of_two_fields_of_a_name_the_one_nearer_to_the_top_comes_first() -> None:
+    deep = {"request": {"trace": {"retries": {"timeout": 5}}}, "timeout": 30}
+    assert asked("Which timeout was used?", deep)[0] == ("$.timeout", "30")
+
+
 def test_the_field_that_led_to_the_row_is_said() -> None:
     assert asked("closed_at of user12")[0][1] == "2024-01-13 (login: user12)"
 

@@ -124,6 +124,14 @@ def test_a_dump_tells_tables_columns_rows_and_what_else_is_defined() -> None:
         assert part.text in opened(content, part.where)
 
 
+def test_a_dump_that_says_so_or_has_many_statements_is_surest() -> None:
+    """Another kind that is as sure as 0.9 must not take a dump."""
+    unnamed = DUMP.replace("database dump", "database")
+    inserts = "INSERT INTO public.films VALUES (4, 'x');\n" * 20
+    texts = (DUMP, unnamed + inserts, unnamed, "SELECT 1;")
+    assert [sql_dump.sniff(Source(text.encode())) for text in texts] == [0.95, 0.95, 0.85, 0.0]
+
+
 def test_prose_about_sql_is_no_dump() -> None:
     text = "To make a table, write CREATE TABLE. Then insert rows; they stay.\n" * 9
     assert sql_dump.sniff(Source(text.encode())) == 0

@@ -175,3 +175,13 @@ def test_many_failures_are_all_listed_with_their_places() -> None:
 
 def test_prose_about_tests_is_no_test_run() -> None:
     assert condenser.sniff(Source(b"Ran into trouble: 3 passed the exam, 2 failed in maths.")) == 0
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    ["passed", "failed", "error", "errors", "skipped", "deselected", "xfailed", "warning"],
+)
+def test_a_run_of_pytest_is_known_by_any_outcome_alone(outcome: str) -> None:
+    """A run whose collection failed has only errors."""
+    text = f"collected 3 items\n\n===== 3 {outcome} in 0.12s =====\n"
+    assert condenser.sniff(Source(text.encode())) > 0.9

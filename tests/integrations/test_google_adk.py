@@ -15,8 +15,10 @@ from google.adk.runners import InMemoryRunner
 from google.genai import types
 
 from holdfast import Holdfast, Scope
+from holdfast.fitting import FitOptions
 from holdfast.integrations._adk_request import BY_PARTS, ContentForm
 from holdfast.integrations.google_adk import HoldfastPlugin
+from holdfast.trim import DEFAULT_ANCHORS, AnchorDefinition
 from tests.integrations.reading import (
     ANSWER,
     LIMIT,
@@ -163,3 +165,38 @@ def test_a_content_whose_part_was_replaced_is_another() -> None:
     assert not BY_PARTS.knows(note, content.model_copy(update={"parts": [*copies, *copies]}))
     content.parts[0].text = "Good day"
     assert not BY_PARTS.knows(note, content)
+
+
+def test_where_no_tool_fits_the_last_request_offers_none() -> None:
+    """Instruction, tools and the second question do not fit together, and no tool was called."""
+    requests: list[dict[str, Any]] = []
+
+    def talker(request: dict[str, Any]) -> Move:
+        requests.append(request)
+        return Move(text="Well.")
+
+    def look_up(number: int) -> str:
+        return str(number)
+
+    look_up.__doc__ = "Looks a number up. " * 600
+    words = " ".join(f"Rule {n}: be brief." for n in range(530))
+
+    async def main() -> None:
+        async with Holdfast.open("memory:") as engine:
+            answer = AnchorDefinition(type="custom", selector=lambda m, *_: m.role == "assistant")
+            options = FitOptions(limit=8_000, anchors=(*DEFAULT_ANCHORS, answer))
+            plugin = HoldfastPlugin(engine, options=options)
+            model = Scripted(reader=talker)
+            agent = LlmAgent(name="talker", model=model, instruction=words, tools=[look_up])
+            runner = InMemoryRunner(agent, app_name="talk", plugins=[plugin])
+            session = await runner.session_service.create_session(app_name="talk", user_id="ann")
+            for question in ("Hello?", "And what about the number? " * 60):
+                async for _ in runner.run_async(
+                    user_id="ann", session_id=session.id, new_message=types.UserContent(question)
+                ):
+                    pass
+
+    asyncio.run(main())
+    first, last = requests
+    assert "look_up" in str(first["tools"])
+    assert last["tools"] == []

@@ -14,6 +14,7 @@ from holdfast.jobs import Attempt, Handler, Outcome, Worker, WorkerRules
 from holdfast.jobs.worker import delay_after
 from holdfast.store import Scope
 from holdfast.store.memory import MemoryStore
+from holdfast.store.memory_queue import MemoryQueue
 from holdfast.store.queue import Claim, Ending, Job, NewJob, Quotas
 from holdfast.store.records import Summary
 from tests.store.harness import Clock
@@ -347,3 +348,24 @@ def test_no_kind_waits_behind_another_for_ever(kinds: tuple[str, str]) -> None:
         assert set(order[:2]) == {"a", "b"}
 
     run(work)
+
+
+def test_a_worker_with_nothing_left_to_do_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that has ended and is not forgotten would end every pause at once."""
+    claims: list[Claim] = []
+    claim = MemoryQueue.claim
+
+    async def counted(queue: MemoryQueue, wanted: Claim) -> list[Job]:
+        claims.append(wanted)
+        return await claim(queue, wanted)
+
+    monkeypatch.setattr(MemoryQueue, "claim", counted)
+
+    async def main() -> None:
+        async with working(answers(Outcome()), WorkerRules(idle_seconds=3_600)) as bench:
+            await bench.ended()
+            for _ in range(500):
+                await asyncio.sleep(0)
+            assert len(claims) <= 3  # the job, nothing more, and once more after it ended
+
+    asyncio.run(main())

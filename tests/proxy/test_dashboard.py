@@ -110,6 +110,19 @@ def test_a_citation_stands_opposite_its_original(busy: Running) -> None:
         assert Reader(inspected, "client").show(before.index).pieces[0].text == demo.build_log(n)
 
 
+@pytest.mark.parametrize("span", [b"no JSON", b"[1]", b'{"role": "nobody"}', b'{}, {"x": 1}'])
+def test_a_message_that_cannot_be_read_is_shown_as_it_stands(busy: Running, span: bytes) -> None:
+    engine = busy.service.engine
+    turns = busy.do(engine.store.turns(engine.scope.of("nightly-build"), limit=2))
+    both = last_sides(turns)
+    assert both is not None
+    stored = busy.do(engine.store.messages(engine.scope, [both.frame]))
+    inspected = Inspected(dialect="openai-chat", sides=both, stored={**stored, both.sent[0]: span})
+    shown_message = Reader(inspected, "sent").show(0)
+    assert (shown_message.role, shown_message.size) == ("?", len(span))
+    assert [(p.kind, p.text) for p in shown_message.pieces] == [("raw", span.decode())]
+
+
 @pytest.mark.parametrize("dialect", [*DIALECTS, "bare"])
 def test_messages_of_every_dialect_can_be_read(dialect: str) -> None:
     body = in_dialect(

@@ -318,6 +318,26 @@ def test_streams_end_with_the_proxy_and_are_bounded() -> None:
             connection.close()
 
 
+def test_who_stops_watching_makes_room_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.surfaces.proxy.dashboard.live.MOST_WATCHERS", 1)
+    with running_proxy() as running:
+        demo.tool_turns(running, "s", [demo.build_log(1)])
+        connection, stream = watch(running, links.live())
+        news(stream)
+        assert ask(running.url + links.live()).status == 503
+        stream.close()
+        connection.close()
+        for _ in range(500):  # until the proxy has noticed
+            connection, stream = watch(running, links.live())
+            if stream.status == 200:
+                break
+            stream.read()
+            connection.close()
+        assert stream.status == 200
+        stream.close()
+        connection.close()
+
+
 # --- trouble ---------------------------------------------------------------------------------
 
 

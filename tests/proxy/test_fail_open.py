@@ -143,6 +143,20 @@ def test_where_hidden_calls_cannot_be_answered_the_model_is_asked_without_our_to
     assert b"expand_ref" not in answered.body
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_request_whose_handling_breaks_down_goes_out_unedited_with_a_warning(
+    upstream: Upstream, dialect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_proxy({}, upstream.url) as proxy:
+        monkeypatch.setattr("holdfast.surfaces.proxy.app.Handling.run", raising)
+        answered = asked(proxy, dialect, log(200))
+    assert text_of(dialect, answered) == "Done."
+    assert upstream.requests[0].body == request_in(dialect, chat(log(200)))
+    warning = answered.headers["x-holdfast-warning"]
+    assert warning.startswith("internal error in request (KeyError at ")
+    assert warning.endswith("the request went out unedited")
+
+
 def test_a_record_that_fails_costs_no_answer(
     upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:

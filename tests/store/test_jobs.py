@@ -51,6 +51,18 @@ def test_jobs_are_done_by_priority_and_then_by_age(opener: Opener) -> None:
     opener.run(work)
 
 
+def test_ids_are_positive_and_grow(opener: Opener) -> None:
+    """A user names a job by its id, and 0 is no id in a database."""
+
+    async def work(store: Store) -> None:
+        for key in "abc":
+            await store.jobs.enqueue(HERE, [new(key)])
+        ids = {job.key: job.id for job in await store.jobs.latest(HERE)}
+        assert 0 < ids["a"] < ids["b"] < ids["c"]
+
+    opener.run(work)
+
+
 def owners(jobs: list[Job]) -> list[tuple[str, str]]:
     return [(job.scope.user, job.scope.workspace) for job in jobs]
 

@@ -713,3 +713,14 @@ def test_damage_is_noted_for_whoever_met_it_and_in_its_workspace_only(postgres_u
             assert elsewhere.state == "fresh"
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(("connections", "on_requests"), [(1, 1), (3, 3), (5, 5), (12, 5)])
+def test_requests_have_no_more_connections_than_were_allowed(
+    postgres_url: str, connections: int, on_requests: int
+) -> None:
+    async def sizes(database: Database) -> tuple[int, int]:
+        return database._pool.get_max_size(), database._request_pool.get_max_size()
+
+    limits = with_database(postgres_url, sizes, connections=connections)
+    assert limits == (connections, on_requests)

@@ -590,3 +590,57 @@ def test_an_export_holds_what_was_queued_before_it(tmp_path: Path) -> None:
         assert any(b'"summary"' in line for line in lines)
 
     asyncio.run(main())
+
+
+MADE_WRITABLE = """
+import asyncio, importlib.readers, os, sys
+from pathlib import Path
+import holdfast.store.sqlite
+from holdfast.errors import StoreUnavailableError
+from holdfast.store import Scope, open_store
+from tests.store.harness import content
+
+file = Path(sys.argv[1])
+
+async def attempt(work):
+    try:
+        await work
+        return "done"
+    except StoreUnavailableError:
+        return "refused"
+
+async def main():
+    other = await open_store(f"sqlite:///{file}")  # makes the log, which stays writable
+    await other.put(Scope(), [content("x")])
+    file.chmod(0o400)
+    store = await open_store(f"sqlite:///{file}")
+    for mode in (0o400, 0o600):
+        file.chmod(mode)
+        print(await attempt(store.check()), await attempt(store.put(Scope(), [content("y")])))
+    await store.close()
+    await other.close()
+
+if os.geteuid() == 0:  # whom no rights of a file stop
+    os.chown(file.parent, 65534, 65534)
+    os.setegid(65534)
+    os.seteuid(65534)
+asyncio.run(main())
+"""
+
+
+def test_a_store_that_was_opened_read_only_is_written_once_it_may_be() -> None:
+    """A look at the store says that it cannot be written, and no restart is needed.
+
+    The log beside the file must be writable: SQLite keeps a log that it could only read, for as
+    long as a connection of the process is open.
+    """
+    with tempfile.TemporaryDirectory(prefix="holdfast-read-only-", dir="/tmp") as folder:
+        done = subprocess.run(
+            [sys.executable, "-c", MADE_WRITABLE, f"{folder}/store.db"],
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.stdout.splitlines() == ["refused refused", "done done"], done.stderr

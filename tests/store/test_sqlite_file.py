@@ -307,3 +307,32 @@ def test_threads_that_find_their_file_replaced_at_the_same_time_move_on_once(
         assert (await store.stats(HERE)).refs == 20 * 9
 
     run(path, work)
+
+
+def test_a_write_into_a_file_that_is_moved_before_its_commit_is_not_acknowledged(
+    tmp_path: Path,
+) -> None:
+    """SQLite commits into the moved file, where nobody will look for it."""
+    path = tmp_path / "store.db"
+
+    def move_away(db: apsw.Connection) -> None:
+        db.execute("CREATE TABLE late (x)")
+        path.rename(tmp_path / "away.db")
+
+    async def work(store: SqliteStore) -> None:
+        with pytest.raises(StoreUnavailableError, match=GONE):
+            await store._writer.submit(move_away)
+
+    run(path, work)
+
+
+def test_connections_wait_for_a_lock_as_long_as_the_store_was_told(tmp_path: Path) -> None:
+    async def main() -> None:
+        store = await SqliteStore.open(tmp_path / "store.db", busy_seconds=0.25)
+        try:
+            for run_job in (store._write, store._read):
+                assert await run_job(lambda db: db.pragma("busy_timeout")) == 250
+        finally:
+            await store.close()
+
+    asyncio.run(main())

@@ -137,6 +137,13 @@ def test_a_number_with_another_sign_or_unit_and_a_denial_turned_round_are_droppe
 CHINESE = "该系统于3月5日升级，共有120名用户受到影响。数据库连接失败，工程师重启了服务器。"  # noqa: RUF001
 
 
+@pytest.mark.parametrize("before", ["x", "xy", "see x"])
+def test_a_part_of_a_longer_name_is_not_in_the_source(before: str) -> None:
+    """Also where the longer name is the source's first word."""
+    support = supported("It is order_17.", f"{before}order_17 was shipped.")
+    assert support.unsupported == 1
+
+
 def test_scripts_without_spaces_are_judged_like_others() -> None:
     summary = "数据库连接失败影响了120名用户。3月5日服务器重启。"
     assert supported(summary, CHINESE).unsupported == 0

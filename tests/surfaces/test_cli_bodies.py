@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from holdfast import read, validate
 from holdfast.settings import Settings
 from holdfast.surfaces.cli._input import limits_of
+from holdfast.surfaces.cli.show import MessageRow, message_table
 from holdfast.surfaces.cli.tour import FAILED, NARROW, night_log
 from holdfast.wire import Limits
 from tests.surfaces.harness import TOUR, Cli
@@ -282,3 +285,12 @@ def test_bundled_conversation_is_small_realistic_and_valid() -> None:
     conversation = read(TOUR.read_bytes())
     assert 8 <= len(conversation.messages) <= 12
     assert validate(TOUR.read_bytes()) == []
+
+
+@pytest.mark.parametrize("width", [24, 30, 36, 60])
+def test_a_message_takes_one_line_of_the_table_whatever_the_width(width: int) -> None:
+    rows = [MessageRow(n, n, "user", "user", "text", 10**n, "some words") for n in range(5)]
+    console = Console(width=width, file=io.StringIO())
+    with console.capture() as shown:
+        console.print(message_table(rows, with_text=True))
+    assert len(shown.get().splitlines()) == len(rows) + 2  # the heading and its rule

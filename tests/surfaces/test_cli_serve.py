@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import socket
 
 import pytest
@@ -30,3 +32,17 @@ def test_the_advice_for_a_taken_port_is_right_for_serve_and_for_make(cli: Cli) -
         refused = cli("serve", "--port", str(taken.getsockname()[1]), "--store", "memory:")
     assert refused.code == 2
     assert "Choose another port with --port (under make: `make run PORT=…`;" in refused.err
+
+
+@pytest.mark.parametrize("token", ["", "a-token-of-20-characters"])
+def test_the_example_of_the_greeting_shows_a_token_where_one_is_wanted(
+    token: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without it the first request was refused; the token itself belongs in no terminal."""
+    started = Started("http://127.0.0.1:9", {}, answers_offline=True)
+    _greet(Settings(store_url="memory:", serve_token=token), started)
+    example = capsys.readouterr().err.partition("Or try it:\n")[2]
+    words = shlex.split(example.replace("\\\n", ""))
+    assert ("x-holdfast-token: $HOLDFAST_SERVE_TOKEN" in words) == bool(token)
+    assert json.loads(words[words.index("-d") + 1])["model"] == "gpt-4o"
+    assert not token or token not in example

@@ -17,7 +17,7 @@ from holdfast.trim import (
     mark,
 )
 from holdfast.trim.anchors import MARK, asks
-from holdfast.trim.edits import fold, shorten_results, taken_out
+from holdfast.trim.edits import edited, fold, shorten_results, taken_out
 from holdfast.trim.standing import STAND, Stand, fold_of, originals_of, own_of, restored
 from holdfast.wire import Message
 from tests.trim.test_fit import talk
@@ -129,6 +129,17 @@ def test_what_is_taken_out_is_stood_for_by_its_neighbour_with_the_same_bytes() -
     assert own_of(grown.messages[0]) is first.messages[0]
     assert (edit.start, edit.stop) == (second.start, third.stop)
     assert edit.from_tokens == pytest.approx(second.tokens + third.tokens, abs=2)
+
+
+def test_an_edit_of_several_pieces_names_all_messages_from_the_first_to_the_last() -> None:
+    shop = Workshop(talk(4), "openai-chat")
+    pieces = shop.pieces[1:4]
+    digest = fold(pieces, shop.bench)
+    assert digest is not None
+    edit = edited("fold", "what", "why", pieces, digest)
+    assert (edit.start, edit.stop) == (pieces[0].start, pieces[-1].stop)
+    assert edit.where == f"messages {edit.start} to {edit.stop - 1}"
+    assert edit.from_tokens == round(sum(piece.tokens for piece in pieces))
 
 
 def test_results_beside_which_something_was_taken_out_can_still_be_shortened() -> None:

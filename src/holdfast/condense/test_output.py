@@ -88,8 +88,8 @@ _TELLING = re.compile(
     r"|\s*(?:left|right|[Ee]xpected|[Rr]eceived|got)\b.*:"
 )
 _HINTS = (
-    b" passed", b" failed", b" tests ran", b" skipped", b"Ran ", b"test result: ", b"Tests: ",
-    b"FAIL\t", b"ok  \t",
+    b" passed", b" failed", b" error", b" tests ran", b" skipped", b" deselected", b" xfailed",
+    b" warning", b"Ran ", b"test result: ", b"Tests: ", b"FAIL\t", b"ok  \t",
 )  # fmt: skip
 
 

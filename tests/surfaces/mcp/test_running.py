@@ -19,6 +19,7 @@ from holdfast.settings import Settings
 from holdfast.store import Scope
 from holdfast.surfaces.mcp.running import check_address, http_app, options_of, serve_http
 from holdfast.surfaces.mcp.serving import own_server
+from tests.store.harness import content
 from tests.surfaces.harness import run_process
 from tests.surfaces.mcp.gateways import ERAS, gateway_over, host_of, in_memory
 from tests.surfaces.mcp.test_gateway import demo, specs, words
@@ -58,6 +59,31 @@ def test_the_engine_is_served_as_tools_with_schemas(era: str) -> None:
             for nothing in ({"text": 7}, {}, {"content": "hello"}):  # never a count of nothing
                 refused = await host.call_tool("count", nothing)
                 assert refused.is_error, nothing
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("stored", [0, 1, 2, 3, 4, 5])
+def test_stored_contents_are_listed_page_by_page(
+    stored: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.surfaces.mcp.serving._PAGE", 2)
+
+    async def main() -> None:
+        async with (
+            Holdfast.open("memory:", settings=Settings()) as engine,
+            Client(own_server(engine)) as host,
+        ):
+            await engine.store.put(engine.scope, [content(f"text {n}") for n in range(stored)])
+            listed, cursor = [], None
+            for _ in range(stored + 1):
+                page = await host.list_resources(cursor=cursor)
+                listed += [str(resource.uri) for resource in page.resources]
+                if (cursor := page.next_cursor) is None:
+                    break
+            refs = [content(f"text {n}").ref_id for n in reversed(range(stored))]
+            assert listed == [f"holdfast://refs/{ref}" for ref in refs]
+            assert cursor is None
 
     asyncio.run(main())
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.wire import read, validate
+from holdfast.wire import Message, read, validate
 from holdfast.wire import write as wire_write
 from holdfast.wire.answers import Call, Hop, Kept, rejoin, split
+from holdfast.wire.answers.marks import with_marks
 from tests.wire.answers.streams import HIDDEN, hidden
 
 MODEL = "gemini-3-pro-preview"
@@ -41,7 +42,8 @@ def gemini_request(turn: tuple[bytes, ...], change: str) -> bytes:
             call["args"] = {
                 k: float(v) if type(v) is int else v for k, v in sorted(call["args"].items())
             }
-        answer = {"name": call["name"], "response": {"output": f"{call['name']} is well"}}
+        name = "tool" if change == "renames" else call["name"]
+        answer = {"name": name, "response": {"output": f"{call['name']} is well"}}
         answers.append(
             {"functionResponse": {**({"id": call["id"]} if "id" in call else {}), **answer}}
         )
@@ -52,7 +54,7 @@ def gemini_request(turn: tuple[bytes, ...], change: str) -> bytes:
 
 
 # No client gives a call another id than the one it came with.
-CHANGES = ("keeps", "drops", "invents", "floats", "reorders")
+CHANGES = ("keeps", "drops", "invents", "floats", "reorders", "renames")
 CASES = [(ids, c) for ids in (False, True) for c in CHANGES if not (ids and c == "invents")]
 
 
@@ -233,3 +235,19 @@ def test_no_mark_is_put_on_thinking_or_blank_text() -> None:
     whole = wire_write(rejoin(read(body, "anthropic"), [answer], hidden))
     assert validate(whole) == []
     assert marked(json.loads(whole)) == ["Done."]
+
+
+@pytest.mark.parametrize(("role", "kind"), [("assistant", "output_text"), ("user", "input_text")])
+def test_a_text_that_gets_a_mark_is_a_part_of_its_roles_kind(role: str, kind: str) -> None:
+    """The Responses API refuses `input_text` of an assistant, and `output_text` of a user."""
+
+    def message(content: Any) -> Message:
+        body = json.dumps({"model": "gpt-5", "input": [{"role": role, "content": content}]})
+        return read(body, "openai-responses").messages[0]
+
+    mine = message([{"type": kind, "text": "Well.", "cache_control": MARK}])
+    [marked_message] = with_marks([message("Well.")], [mine])
+    assert marked_message.value == {
+        "role": role,
+        "content": [{"type": kind, "text": "Well.", "cache_control": MARK}],
+    }

@@ -83,7 +83,8 @@ class StoreFile:
         self._busy_seconds = busy_seconds
         self._lock = threading.Lock()
         self.generation = 0
-        """Connections of an earlier one belong to another file, or to a damaged one."""
+        """Connections of an earlier one belong to another file, to a damaged one, or were opened
+        while the file could only be read."""
         self._is_suspect = False
         """A job has met damage."""
         self._unsound: _State | None = None
@@ -110,7 +111,14 @@ class StoreFile:
         return db
 
     def suspect(self, error: BaseException) -> None:
-        """Have the file checked before the next job, if an error is a sign of damage."""
+        """Have the file checked before the next job, if an error is a sign of damage.
+
+        After a write that was not allowed, the next job gets a new connection: SQLite opens a file
+        that may only be read without an error, and never tries again.
+        """
+        if isinstance(error, apsw.ReadOnlyError):
+            with self._lock:
+                self.generation += 1
         is_short = getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHORT_READ
         if is_short or isinstance(error, _DAMAGE):
             self._is_suspect = True

@@ -349,7 +349,7 @@ class SqliteStore:
     async def check(self) -> None:
         """Raise unless the store can be read and written now."""
         await self._readers.look(sessions.read_any)
-        await self._write(_nothing)
+        await self._write(_check_writable)
 
     async def stats(self, scope: Scope) -> StoreStats:
         """How full the store is."""
@@ -514,6 +514,12 @@ def _heard(noted: asyncio.Future[None]) -> None:
 
 def _nothing(db: apsw.Connection) -> None:
     """Come behind everything that was queued before."""
+
+
+def _check_writable(db: apsw.Connection) -> None:
+    # An empty transaction succeeds on a file that may only be read.
+    if db.readonly("main"):
+        raise apsw.ReadOnlyError("attempt to write a readonly database")
 
 
 def _page(read: moving.Read, scope: Scope, after: Any, db: apsw.Connection) -> moving.Page:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.surfaces.proxy.server import Started
 
 _CURL = """\
-curl {url}/v1/chat/completions -H 'content-type: application/json' \\
+curl {url}/v1/chat/completions -H 'content-type: application/json' \\{token}
        -d '{{"model": "gpt-4o", "messages": [{{"role": "user", "content": "Hello?"}}]}}'"""
 
 
@@ -125,7 +125,11 @@ def _greet(settings: Settings, started: Started) -> None:
     remark(f"  export ANTHROPIC_BASE_URL={url}")
     remark(f"  export GOOGLE_GEMINI_BASE_URL={url}")
     remark("Or try it:")
-    for line in _CURL.format(url=url).splitlines():
+    # The token itself would stay in the terminal and in the logs of a service manager.
+    token = (
+        '\n       -H "x-holdfast-token: $HOLDFAST_SERVE_TOKEN" \\' if settings.serve_token else ""
+    )
+    for line in _CURL.format(url=url, token=token).splitlines():
         remark(f"  {line}")
 
 
