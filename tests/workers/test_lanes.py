@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
@@ -154,6 +155,30 @@ def test_a_failed_release_holds_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
         finally:
             workers.close()
         assert done == [0, 1, 2]
+
+    asyncio.run(main())
+
+
+def test_a_job_that_is_cancelled_before_it_runs_takes_no_slot_with_it() -> None:
+    """The cancelled task was kept, and with it the slot: whoever went on waited for ever."""
+
+    async def main() -> None:
+        workers = Workers(WorkLimits(processes=0))
+        gate = threading.Event()
+        threads = workers._threads = ThreadPoolExecutor(1)
+        threads.submit(gate.wait, 30)  # all threads are busy
+        try:
+            task = asyncio.create_task(workers.off_loop(LONG, int))
+            while not workers._long_lane.running:
+                await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError) as kept:
+                await task
+            assert workers._long_lane.running == 0, kept
+        finally:
+            gate.set()
+            workers.close()
 
     asyncio.run(main())
 

@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
 from typing import Any, NamedTuple, TypeVar
@@ -156,8 +156,14 @@ class Workers:
         lane = self._short_lane if size < _LONG_LANE_BYTES else self._long_lane
         slot = await lane.enter(current_tenant())
         within = copy_context()  # pages know their reader by it
-        # No name for the job: its error would lead back to this frame, and keep the slot for long.
-        return await asyncio.wrap_future(self._threads.submit(within.run, self._run, slot, work))
+        job: Future[_T] | None = None
+        try:
+            job = self._threads.submit(within.run, self._run, slot, work)
+            return await asyncio.wrap_future(job)
+        finally:
+            if job is None or job.cancelled():  # it never runs, and releases nothing
+                slot.release()
+            del job, slot  # an error that somebody keeps would lead here, and keep the slot taken
 
     def _run(self, slot: Slot, work: Callable[[], _T]) -> _T:
         self._here.slot = slot
@@ -165,7 +171,7 @@ class Workers:
             return work()
         finally:
             self._here.slot = None
-            slot.release()  # of a job that was cancelled before it ran, the slot is gone with it
+            slot.release()
 
     def _while_others_run(self) -> AbstractContextManager[None]:
         slot: Slot | None = getattr(self._here, "slot", None)
@@ -260,8 +266,10 @@ class Workers:
         except UnicodeEncodeError:  # options with a lone surrogate
             return None
         finally:
-            self._put_back(worker)
-            slot.release()
+            try:
+                self._put_back(worker)
+            finally:
+                slot.release()
 
     def _take_idle(self) -> WorkerProcess | None:
         """Return the worker that was used last; None if a new one is to be started."""
