@@ -25,8 +25,8 @@ PROFILE := tests/test_imports.py tests/test_public_api.py \
 	$(addprefix tests/wire/answers/,test_whole.py test_sse.py) tests/tokens \
 	$(addprefix tests/fitting/,test_batch.py test_citing.py test_offering.py test_policy.py) \
 	tests/store/test_sqlite.py \
-	$(addprefix tests/surfaces/,test_cli_count.py test_cli_process.py) \
-	$(addprefix tests/proxy/,test_dashboard.py test_draining.py test_server.py)
+	$(addprefix tests/surfaces/cli/,test_count.py test_process.py) \
+	$(addprefix tests/surfaces/proxy/,test_dashboard.py test_draining.py test_server.py)
 
 HARDENING := tests/hardening tests/researching tests/store/test_crash.py tests/store/test_postgres_crash.py
 
@@ -52,7 +52,7 @@ pythons: $(READY) ## run a short profile of the tests on every other supported P
 
 browser: $(READY) ## try the dashboard in a Chromium (from npm where there is none) and with axe-core
 	@tools/browser
-	@$(BIN)/python -m pytest -q -n 0 tests/proxy/test_dashboard_browser.py tests/proxy/test_dashboard_tasks.py $(ARGS)
+	@$(BIN)/python -m pytest -q -n 0 tests/surfaces/proxy/test_dashboard_browser.py tests/surfaces/proxy/test_dashboard_tasks.py $(ARGS)
 
 mcp: $(READY) ## run real MCP servers, hosts and the conformance suite, from npm and PyPI (ARGS="servers suite hosts")
 	@$(BIN)/python -W ignore -m tests.servers $(ARGS)

@@ -15,10 +15,10 @@ import sys
 from pathlib import Path
 
 from benchmarks.replay import WINDOW, _recordings
-from tests.proxy.harness import DIALECTS, running_proxy
-from tests.proxy.replaying import Retold, retell, story_of
-from tests.proxy.upstream import Upstream
 from tests.recorded import DATA
+from tests.surfaces.proxy.harness import DIALECTS, running_proxy
+from tests.surfaces.proxy.replaying import Retold, retell, story_of
+from tests.surfaces.proxy.upstream import Upstream
 
 _OWN_HEADERS = "x-holdfast-"
 _RANDOM = {"x-holdfast-session", "x-holdfast-turn"}

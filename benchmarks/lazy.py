@@ -27,9 +27,10 @@ from benchmarks.fit import PRICES
 from holdfast.calling.finding import lazy_rules
 from holdfast.fitting import FitOptions, fit_request
 from holdfast.settings import Settings
-from tests.proxy.harness import DIALECTS, request_in, running_proxy
-from tests.proxy.lazy_replaying import kept_shares, lazy_model, requests_of, with_tools
-from tests.proxy.replaying import (
+from tests.recorded import DATA
+from tests.surfaces.proxy.harness import DIALECTS, request_in, running_proxy
+from tests.surfaces.proxy.lazy_replaying import kept_shares, lazy_model, requests_of, with_tools
+from tests.surfaces.proxy.replaying import (
     MODELS,
     chosen,
     in_prompt_order,
@@ -37,8 +38,7 @@ from tests.proxy.replaying import (
     same_bytes,
     story_of,
 )
-from tests.proxy.upstream import Upstream
-from tests.recorded import DATA
+from tests.surfaces.proxy.upstream import Upstream
 
 _SIZES = (40, 120, 400)
 _BESIDE, _CONVERSATIONS, _WINDOW = 60, 20, 16_000

@@ -16,8 +16,9 @@ from rich.table import Table
 import holdfast
 from benchmarks import ratios
 from benchmarks.fit import PRICES
-from tests.proxy.harness import DIALECTS, running_proxy
-from tests.proxy.replaying import (
+from tests.recorded import DATA
+from tests.surfaces.proxy.harness import DIALECTS, running_proxy
+from tests.surfaces.proxy.replaying import (
     FOLDING,
     Retold,
     check,
@@ -28,8 +29,7 @@ from tests.proxy.replaying import (
     same_bytes,
     story_of,
 )
-from tests.proxy.upstream import Upstream
-from tests.recorded import DATA
+from tests.surfaces.proxy.upstream import Upstream
 
 WINDOW = 16_000
 OVERFLOWING, OTHERS = 80, 20

@@ -25,7 +25,7 @@ from rich.console import Console
 import holdfast
 from benchmarks import ratios
 from benchmarks.proxy_peers import servers
-from tests.proxy.harness import Running, running_proxy
+from tests.surfaces.proxy.harness import Running, running_proxy
 
 _PACKAGE = str(Path(holdfast.__file__).parent) + "/"
 _CALL = {"id": "call_1", "type": "function", "function": {"name": "read_log", "arguments": "{}"}}

@@ -13,9 +13,9 @@ import pytest
 
 from holdfast.engine import Holdfast
 from holdfast.settings import ModelLimits, Settings
-from tests.proxy.harness import ask, path_of, request_in
-from tests.proxy.test_final_turn import budget, crowded
-from tests.proxy.test_server import Process
+from tests.surfaces.proxy.harness import ask, path_of, request_in
+from tests.surfaces.proxy.test_final_turn import budget, crowded
+from tests.surfaces.proxy.test_server import Process
 from tests.wiring.library import with_engine
 from tests.wiring.proxy import HEADERS, proxied
 

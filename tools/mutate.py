@@ -45,34 +45,41 @@ from tools.survivors import PAGE, explained, stale  # noqa: E402
 
 PACKAGE = "src/holdfast"
 TESTS: dict[str, tuple[str, ...]] = {
-    "answers": ("tests/answers", "tests/proxy/test_answers.py"),
-    "assemble": ("tests/assemble", "tests/engine/test_assemble.py", "tests/proxy/test_assemble.py"),
+    "answers": ("tests/answers", "tests/surfaces/proxy/test_answers.py"),
+    "assemble": (
+        "tests/assemble",
+        "tests/engine/test_assemble.py",
+        "tests/surfaces/proxy/test_assemble.py",
+    ),
     "calling": (
         "tests/client",
-        *(f"tests/proxy/test_{n}.py" for n in ("expansions", "expansion_room", "upstreams")),
-        *(f"tests/proxy/test_{n}.py" for n in ("connections", "offline", "lazy_tools")),
+        *(
+            f"tests/surfaces/proxy/test_{n}.py"
+            for n in ("expansions", "expansion_room", "upstreams")
+        ),
+        *(f"tests/surfaces/proxy/test_{n}.py" for n in ("connections", "offline", "lazy_tools")),
     ),
     "cite": ("tests/test_cite.py", "tests/test_cite_sizes.py", "tests/test_cite_whole.py"),
-    "engine": ("tests/engine", "tests/proxy/test_expansions.py"),
+    "engine": ("tests/engine", "tests/surfaces/proxy/test_expansions.py"),
     "expand": ("tests/expand", "tests/facades", "tests/test_offers.py"),
     "extract": ("tests/extract", "tests/researching/test_sources.py"),
     "fitting": (
         "tests/fitting",
         "tests/trim",
-        *(f"tests/proxy/test_{n}.py" for n in ("final_turn", "chained", "opening")),
+        *(f"tests/surfaces/proxy/test_{n}.py" for n in ("final_turn", "chained", "opening")),
         "tests/wire/test_thinking.py",
     ),
     "settings": (
         "tests/test_settings.py",
         "tests/test_settings_in_fit.py",
         "tests/test_settings_wiring.py",
-        "tests/surfaces/test_cli_config.py",
+        "tests/surfaces/cli/test_config.py",
     ),
     "surfaces/cli": ("tests/surfaces",),
     "surfaces/mcp": ("tests/surfaces/mcp",),
-    "surfaces/proxy": ("tests/proxy",),
+    "surfaces/proxy": ("tests/surfaces/proxy",),
     "trim": ("tests/trim", "tests/fitting/test_budgets.py"),
-    "toolbox": ("tests/toolbox", "tests/surfaces/test_cli_tools.py", "tests/store/test_tools.py"),
+    "toolbox": ("tests/toolbox", "tests/surfaces/cli/test_tools.py", "tests/store/test_tools.py"),
     "wire": ("tests/wire", "tests/provider/test_rules.py"),
 }
 """Tests that may notice a fault in a package, where they are not just `tests/<package>`."""

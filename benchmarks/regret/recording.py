@@ -17,8 +17,8 @@ import holdfast
 from benchmarks.regret.reuse import texts_of
 from holdfast.engine.reuse import Reuse
 from holdfast.tokens import ModelContextRegistry
-from tests.proxy.replaying import tools_of
 from tests.recorded import trajectories
+from tests.surfaces.proxy.replaying import tools_of
 
 MODEL = "gpt-5"
 """Counts all of them, so that tokens are comparable, and has cached input at a tenth of the price

@@ -22,7 +22,7 @@ from holdfast.fitting import HIGH_WATER, FitOptions, FitState, fit_request
 from holdfast.store.records import Content, Edit
 from holdfast.trim.standing import refs_of
 from holdfast.wire import Message
-from tests.proxy.replaying import FOLDING
+from tests.surfaces.proxy.replaying import FOLDING
 
 TRIGGER, KEEP = 100_000, 3
 """The defaults of both clearing rules: input tokens, and results that stay."""

@@ -31,7 +31,7 @@ from holdfast.store.records import Edit
 from holdfast.tokens.counting import message_tokens
 from holdfast.trim.standing import refs_of
 from tests.fitting.test_citing import in_dialect
-from tests.proxy.replaying import FOLDING
+from tests.surfaces.proxy.replaying import FOLDING
 
 MOST_SHARE, MOST_TOKENS = 0.02, 80
 """A request may grow by so much, whichever is larger, before anything is opened."""

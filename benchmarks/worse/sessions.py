@@ -18,8 +18,8 @@ from typing import Any, Literal, NamedTuple
 
 import holdfast
 from tests.fitting.test_citing import in_dialect
-from tests.proxy.replaying import tools_of
 from tests.recorded import DATA, trajectories
+from tests.surfaces.proxy.replaying import tools_of
 
 AGENT_SESSIONS = DATA / "agent_sessions" / "sessions.jsonl.gz"
 

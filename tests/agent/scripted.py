@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from holdfast.agent import Agent, Target
-from tests.proxy.upstream import Upstream
+from tests.surfaces.proxy.upstream import Upstream
 from tests.wire.answers.streams import Part, Script
 
 REPORT = "agent__final_report"

@@ -37,8 +37,8 @@ from tests.agent.scripted import (
     target,
 )
 from tests.provider.tokens import text_tokens
-from tests.proxy.faults import status
-from tests.proxy.upstream import Upstream
+from tests.surfaces.proxy.faults import status
+from tests.surfaces.proxy.upstream import Upstream
 from tests.wire.answers.streams import Script
 
 

@@ -17,7 +17,7 @@ from holdfast.agent.calling import INTERRUPTED
 from tests.agent.mortal import ANSWER, TURNS, WINDOW
 from tests.agent.scripted import call, calls, is_valid, limit_of, says
 from tests.provider import chat_rules
-from tests.proxy.upstream import PATIENCE, Upstream
+from tests.surfaces.proxy.upstream import PATIENCE, Upstream
 from tests.wire.answers.streams import Script
 
 ROOT = Path(__file__).parents[2]

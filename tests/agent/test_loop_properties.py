@@ -18,9 +18,9 @@ from holdfast.guard import GuardMessage, RequestMetrics
 from tests.agent.scripted import agent_of, call, calls, is_valid, limit_of, reports, says
 from tests.provider import chat_rules
 from tests.provider.tokens import least_tokens, text_tokens
-from tests.proxy.faults import status
-from tests.proxy.gatekeeper import Got
-from tests.proxy.upstream import Fault, Upstream
+from tests.surfaces.proxy.faults import status
+from tests.surfaces.proxy.gatekeeper import Got
+from tests.surfaces.proxy.upstream import Fault, Upstream
 from tests.wire.answers.streams import Script
 
 MOST_TURNS = 12

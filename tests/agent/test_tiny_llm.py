@@ -1,6 +1,6 @@
 """A real language model as an agent with two tools: its small context is never exceeded.
 
-SmolLM2 with 135 million parameters, as in tests/proxy/test_tiny_llm.py. Its template knows no
+SmolLM2 with 135 million parameters, as in `tests/surfaces/proxy`. Its template knows no
 tools: `offering.py` tells of them, and has it call one for each task. Its words are not judged;
 that every request fits by its own count, every call is answered and every run ends, is.
 """

@@ -12,9 +12,9 @@ import pytest
 
 from holdfast.agent import Agent, Outcome, Tool
 from tests.agent.scripted import is_valid, limit_of, says, target
-from tests.proxy.gatekeeper import Got
-from tests.proxy.upstream import Upstream
 from tests.recorded import needs_trajectories, trajectories
+from tests.surfaces.proxy.gatekeeper import Got
+from tests.surfaces.proxy.upstream import Upstream
 from tests.wire.answers.streams import Part, Script
 
 WINDOW = 16_000

@@ -26,9 +26,9 @@ from holdfast.errors import (
 from holdfast.fitting.options import LazyRules
 from holdfast.settings import Settings
 from holdfast.trim import AnchorDefinition
-from tests.proxy import faults
-from tests.proxy.faults import status
-from tests.proxy.upstream import Upstream
+from tests.surfaces.proxy import faults
+from tests.surfaces.proxy.faults import status
+from tests.surfaces.proxy.upstream import Upstream
 from tests.wire.answers.streams import Part, Script
 
 MODELS = {

@@ -11,8 +11,8 @@ from holdfast.client import Reply
 from holdfast.errors import BudgetExceededError, PrivacyError
 from holdfast.settings import Settings
 from tests.client.test_client import MODELS, TOOLS, calls, client_of, log, run, says, with_result
-from tests.proxy.spoken import REF
-from tests.proxy.upstream import Upstream
+from tests.surfaces.proxy.spoken import REF
+from tests.surfaces.proxy.upstream import Upstream
 
 CONTENT = "the words of the conversation"
 

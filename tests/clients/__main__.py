@@ -31,10 +31,10 @@ from tests.clients.prefix import broken_prefixes
 from tests.clients.programs import PROGRAMS, PROMPT, Program, command_call, script_call
 from tests.clients.runs import Launch, installed, talk, version
 from tests.clients.story import ANSWERS, LOGS, QUESTIONS, Coder, Reader
-from tests.proxy.gatekeeper import Got
-from tests.proxy.harness import FAMILIES, Running, running_proxy
-from tests.proxy.spoken import says, text
-from tests.proxy.upstream import Upstream
+from tests.surfaces.proxy.gatekeeper import Got
+from tests.surfaces.proxy.harness import FAMILIES, Running, running_proxy
+from tests.surfaces.proxy.spoken import says, text
+from tests.surfaces.proxy.upstream import Upstream
 from tests.wire.answers.streams import Part, Script
 
 NATIVE = 200_000

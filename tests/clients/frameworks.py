@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from tests.clients.story import QUESTIONS, read_log
-from tests.proxy.gatekeeper import KEY
+from tests.surfaces.proxy.gatekeeper import KEY
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # only our own warnings are errors

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from tests.proxy.gatekeeper import Got
+from tests.surfaces.proxy.gatekeeper import Got
 
 _ITEMS = {"openai-responses": "input", "gemini": "contents"}
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tests.clients.mcp_tools import SERVER, mcp_config
-from tests.proxy.gatekeeper import KEY
+from tests.surfaces.proxy.gatekeeper import KEY
 
 NOBODY = "http://127.0.0.1:9"
 PROMPT = (

@@ -14,8 +14,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.proxy.gatekeeper import Got
-from tests.proxy.spoken import REF, call, says, text, thinking
+from tests.surfaces.proxy.gatekeeper import Got
+from tests.surfaces.proxy.spoken import REF, call, says, text, thinking
 from tests.wire.answers.streams import Part, Script
 
 LOGS = 16

@@ -13,8 +13,8 @@ from holdfast.store.refs import REF
 from tests.clients.frameworks import CHAINED, PRESERVED
 from tests.clients.story import ANSWERS, Reader
 from tests.clients.test_frameworks import NATIVE, proxied, window_of
-from tests.proxy.harness import running_proxy
-from tests.proxy.upstream import Upstream
+from tests.surfaces.proxy.harness import running_proxy
+from tests.surfaces.proxy.upstream import Upstream
 
 pytestmark = [
     pytest.mark.slow,  # the frameworks take seconds to import

@@ -10,9 +10,9 @@ import pytest
 
 from tests.clients.frameworks import CHAINED, CLIENTS, PRESERVED, THINKING, Client
 from tests.clients.story import ANSWERS, Reader
-from tests.proxy.harness import running_proxy
-from tests.proxy.spoken import REF
-from tests.proxy.upstream import Upstream
+from tests.surfaces.proxy.harness import running_proxy
+from tests.surfaces.proxy.spoken import REF
+from tests.surfaces.proxy.upstream import Upstream
 
 pytestmark = [
     pytest.mark.slow,  # the frameworks take seconds to import

@@ -11,7 +11,7 @@ import pytest
 from tests.clients.frameworks import ask_code_agent
 from tests.clients.story import ANSWERS, LOGS, QUESTIONS, Coder
 from tests.clients.test_frameworks import NATIVE, direct, proxied
-from tests.proxy.spoken import REF
+from tests.surfaces.proxy.spoken import REF
 
 pytestmark = [
     pytest.mark.slow,  # the framework takes seconds to import

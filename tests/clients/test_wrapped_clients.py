@@ -18,10 +18,10 @@ import pytest
 
 from tests.clients.mcp_tools import answer, full_name, mcp_config, tool_name
 from tests.clients.programs import surroundings
-from tests.proxy.gatekeeper import KEY, Got
-from tests.proxy.harness import FAMILIES
-from tests.proxy.spoken import call, says, text
-from tests.proxy.upstream import Upstream
+from tests.surfaces.proxy.gatekeeper import KEY, Got
+from tests.surfaces.proxy.harness import FAMILIES
+from tests.surfaces.proxy.spoken import call, says, text
+from tests.surfaces.proxy.upstream import Upstream
 from tests.wire.answers.streams import Script
 
 PROGRAMS = Path(__file__).parents[2] / "build" / "clients" / "npm" / "node_modules" / ".bin"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.engine import Holdfast
-from tests.proxy.harness import ask, running_proxy, turns_of
+from tests.surfaces.proxy.harness import ask, running_proxy, turns_of
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "log.json"
 REF = "ref:log:cab84b229e5cf58c"

@@ -33,7 +33,7 @@ from tests.engine.summed_up import (
     talk,
     work_off,
 )
-from tests.proxy.gatekeeper import KEY, Got, Ledger, refusal
+from tests.surfaces.proxy.gatekeeper import KEY, Got, Ledger, refusal
 
 LIMIT = 1_200
 SUMMED_UP = "Summed up by a model"

@@ -16,7 +16,7 @@ from holdfast.trim.anchors import mark
 from holdfast.voice import HEADINGS
 from tests.citing import ALWAYS
 from tests.fitting.test_citing import chat, in_dialect, log
-from tests.proxy.harness import DIALECTS
+from tests.surfaces.proxy.harness import DIALECTS
 
 RULE = "The harbour master is called Ms Okonkwo-Lindqvist."
 

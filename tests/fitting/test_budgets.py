@@ -27,10 +27,10 @@ from holdfast.fitting import FitOptions, Fitted, fit_request
 from holdfast.settings import ModelLimits, Settings
 from holdfast.tokens import Calibration, ModelContextRegistry
 from tests.provider.tokens import text_tokens
-from tests.proxy.harness import Running, ask, path_of, running_proxy
-from tests.proxy.spoken import says, text
-from tests.proxy.test_opening import HEADERS
-from tests.proxy.upstream import Upstream
+from tests.surfaces.proxy.harness import Running, ask, path_of, running_proxy
+from tests.surfaces.proxy.spoken import says, text
+from tests.surfaces.proxy.test_opening import HEADERS
+from tests.surfaces.proxy.upstream import Upstream
 from tests.trim.test_fit import DIALECTS, MODELS, long_scripts
 from tests.wire.bodies import WRITERS
 

@@ -20,8 +20,8 @@ from holdfast.fitting.options import LazyRules
 from holdfast.settings import Settings
 from holdfast.store.records import Turn
 from tests.provider.tokens import functions
-from tests.proxy.harness import DIALECTS, request_in
-from tests.proxy.many_tools import MANY
+from tests.surfaces.proxy.harness import DIALECTS, request_in
+from tests.surfaces.proxy.many_tools import MANY
 
 EACH = pytest.mark.parametrize("dialect", DIALECTS)
 OURS = {"find_tools", "call_tool", "expand_ref"}

@@ -21,7 +21,7 @@ from holdfast.wire.places import head_of
 from tests.fitting.test_deferring import OURS, RULES, defers, fitted, rebuilds
 from tests.provider import claude_rules
 from tests.provider.held_tools import referred, shown, violations
-from tests.proxy.many_tools import MANY
+from tests.surfaces.proxy.many_tools import MANY
 
 NATIVE = msgspec.structs.replace(RULES, native=True)
 MODEL = "claude-sonnet-4-5"

@@ -17,10 +17,10 @@ from holdfast.store.refs import REF
 from holdfast.tokens.vocabulary import count_ordinary
 from holdfast.voice import NO_MORE, NO_STORE
 from tests.fitting.test_citing import DIALECTS, chat, in_dialect, log
-from tests.proxy.harness import ask, path_of, request_in, running_proxy
-from tests.proxy.spoken import call, says, text
-from tests.proxy.test_opening import HEADERS, opening
-from tests.proxy.upstream import Upstream
+from tests.surfaces.proxy.harness import ask, path_of, request_in, running_proxy
+from tests.surfaces.proxy.spoken import call, says, text
+from tests.surfaces.proxy.test_opening import HEADERS, opening
+from tests.surfaces.proxy.upstream import Upstream
 
 RULES = CitingRules(policy="always")
 FORGED = "ref:log:0123456789abcdef"

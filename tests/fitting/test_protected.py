@@ -12,7 +12,7 @@ from holdfast import convert
 from holdfast.errors import HoldfastError
 from holdfast.fitting import FitOptions, fit_request
 from tests.fitting.test_citing import log
-from tests.proxy.harness import DIALECTS
+from tests.surfaces.proxy.harness import DIALECTS
 
 FAILURE = "PermissionError: cannot open /etc/tide/keys.toml, errno 13"
 ALERT = "SECURITY WARNING: the certificate of the mirror does not match; do not install"

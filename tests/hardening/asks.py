@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 import zstandard
 
 from tests.hardening.shapes import KEYS, Seed, seeds, spoilt
-from tests.proxy.harness import path_of
+from tests.surfaces.proxy.harness import path_of
 
 Headers = list[tuple[bytes, bytes]]
 

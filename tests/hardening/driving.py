@@ -28,7 +28,7 @@ from holdfast.surfaces.proxy.service import Service
 from tests.hardening.asks import Asked
 from tests.hardening.provider import Provider
 from tests.hardening.shapes import refused
-from tests.proxy.harness import FAMILIES
+from tests.surfaces.proxy.harness import FAMILIES
 from tests.wire.answers.streams import understand
 
 PATIENCE_SECONDS = 120.0

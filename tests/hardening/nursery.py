@@ -24,7 +24,7 @@ from holdfast.surfaces.proxy.server import Started, serve
 from tests.citing import ALWAYS
 from tests.fitting.test_citing import chat, in_dialect, log
 from tests.hardening.forking import bear, tell
-from tests.proxy.harness import DIALECTS
+from tests.surfaces.proxy.harness import DIALECTS
 
 
 def proxy(settings: dict[str, Any]) -> None:

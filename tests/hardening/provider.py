@@ -2,7 +2,7 @@
 
 provider: beside asks. It stands where the proxy's own client for upstreams stands, so that a
 million requests need no socket; its rules and its answers are those of tests/provider and of
-tests/proxy, which share nothing with the package.
+tests/surfaces/proxy, which share nothing with the package.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from urllib.parse import unquote, urlsplit
 from holdfast.calling.network import HttpSending, Reply
 from tests.hardening.shapes import refused
 from tests.provider.request import Got
-from tests.proxy.gatekeeper import error
-from tests.proxy.spoken import REF, call, says, text, whole
+from tests.surfaces.proxy.gatekeeper import error
+from tests.surfaces.proxy.spoken import REF, call, says, text, whole
 from tests.wire.answers.streams import Script, write
 
 _OPTIONS = ("lines", "query", "path", "page", "rows", "range", "pattern", "what", "characters")

@@ -17,11 +17,11 @@ from typing import Any
 from tests.fitting.test_citing import chat, log
 from tests.hardening.provider import Provider
 from tests.provider.request import Got
-from tests.proxy.gatekeeper import Ledger, refusal
-from tests.proxy.harness import request_in
-from tests.proxy.replaying import MODELS
-from tests.proxy.replaying import _said as said_in
-from tests.proxy.spoken import REF, says, text, whole
+from tests.surfaces.proxy.gatekeeper import Ledger, refusal
+from tests.surfaces.proxy.harness import request_in
+from tests.surfaces.proxy.replaying import MODELS
+from tests.surfaces.proxy.replaying import _said as said_in
+from tests.surfaces.proxy.spoken import REF, says, text, whole
 from tests.wire.answers.streams import Part, Script, Seen, understand
 
 OPENER = "expand_ref"

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from holdfast.wire import RULES
 from tests.fitting.test_citing import chat, in_dialect, log
 from tests.provider.request import Got
-from tests.proxy.gatekeeper import KEY, Ledger, refusal
-from tests.proxy.harness import DIALECTS, path_of
+from tests.surfaces.proxy.gatekeeper import KEY, Ledger, refusal
+from tests.surfaces.proxy.harness import DIALECTS, path_of
 from tests.wire.test_fuzz import mutate
 from tests.wire.test_rules import EXAMPLES
 

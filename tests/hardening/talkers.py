@@ -15,8 +15,8 @@ from typing import NamedTuple
 from tests.fitting.test_citing import chat, log
 from tests.hardening.shapes import KEYS
 from tests.provider.request import Got
-from tests.proxy.harness import DIALECTS, ask, path_of, request_in
-from tests.proxy.spoken import REF, call, says, text
+from tests.surfaces.proxy.harness import DIALECTS, ask, path_of, request_in
+from tests.surfaces.proxy.spoken import REF, call, says, text
 from tests.wire.answers.streams import Script
 
 MOST_RESULTS = 6

@@ -29,7 +29,7 @@ from holdfast.wire.answers import Relay
 from tests.hardening.blunt import Blunt
 from tests.hardening.bombs import BOMBS, CHAT, COUNTING, Bomb, Thrown, log_lines, result
 from tests.hardening.throwing import TABLE_HEAD, all_thrown, row, send, target
-from tests.proxy.harness import ask, running_proxy, turns_of
+from tests.surfaces.proxy.harness import ask, running_proxy, turns_of
 
 WORST_SECONDS, P99_SECONDS = 0.1, 0.02
 SMALL = 0.01

@@ -22,9 +22,9 @@ from holdfast.store.turn_shelf import TurnFilter
 from tests.hardening.campaign import Campaign
 from tests.hardening.shapes import KEYS
 from tests.hardening.test_kills import Siege, siege
-from tests.proxy.harness import ask
 from tests.store.everything import TOOL, fill
 from tests.store.postgres_server import Server, running_server
+from tests.surfaces.proxy.harness import ask
 
 Files = Callable[[], dict[str, bytes]]
 """All files of a database, as they are now, by their names."""

@@ -29,9 +29,9 @@ from tests.hardening.driving import Answer, Era, era
 from tests.hardening.injection import CONTENT, EXCEPTIONS, MODES, Fault, Mode, Recorder, Step
 from tests.hardening.provider import Provider
 from tests.provider.request import Got
-from tests.proxy.gatekeeper import KEY
-from tests.proxy.harness import DIALECTS, path_of, request_in
-from tests.proxy.spoken import REF, call, says, text, whole
+from tests.surfaces.proxy.gatekeeper import KEY
+from tests.surfaces.proxy.harness import DIALECTS, path_of, request_in
+from tests.surfaces.proxy.spoken import REF, call, says, text, whole
 from tests.wire.answers.streams import Part, Script, events
 
 ROUNDS = 10_000

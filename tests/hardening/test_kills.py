@@ -23,9 +23,9 @@ from holdfast.store import Store, open_store
 from tests.hardening.births import Child, Nursery, nursery
 from tests.hardening.campaign import Campaign
 from tests.hardening.talkers import Acknowledged, Board, Talker, model
-from tests.proxy.harness import FAMILIES
-from tests.proxy.upstream import Upstream
 from tests.store.postgres_server import Server, running_server
+from tests.surfaces.proxy.harness import FAMILIES
+from tests.surfaces.proxy.upstream import Upstream
 
 TALKERS = 3
 EPOCH = 25

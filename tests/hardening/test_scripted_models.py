@@ -20,8 +20,8 @@ from tests.hardening.driving import Era, era
 from tests.hardening.scripted_models import Client, Model, ScriptedProvider
 from tests.hardening.shapes import KEYS
 from tests.provider.request import Got
-from tests.proxy.harness import DIALECTS, path_of
-from tests.proxy.replaying import FOLDING
+from tests.surfaces.proxy.harness import DIALECTS, path_of
+from tests.surfaces.proxy.replaying import FOLDING
 from tests.wire.answers.streams import Seen
 
 TURNS = 10_000

@@ -16,7 +16,7 @@ import pytest
 from tests.hardening.births import Child, Nursery, nursery
 from tests.hardening.campaign import Campaign
 from tests.hardening.lines import wire_bytes
-from tests.proxy.harness import ask
+from tests.surfaces.proxy.harness import ask
 
 PATIENCE = 20.0
 CHECK_EVERY = 200

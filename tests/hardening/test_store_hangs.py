@@ -31,11 +31,19 @@ from holdfast.errors import StoreUnavailableError
 from holdfast.store.sqlite import SqliteStore
 from tests.fitting.test_citing import chat
 from tests.hardening.campaign import Campaign
-from tests.proxy.harness import Answered, Running, ask, path_of, request_in, running_proxy, text_of
-from tests.proxy.spoken import says, text
-from tests.proxy.test_faults import KEYS
-from tests.proxy.upstream import PATIENCE, Fault, Spoken, Upstream
 from tests.store.postgres_server import Server
+from tests.surfaces.proxy.harness import (
+    Answered,
+    Running,
+    ask,
+    path_of,
+    request_in,
+    running_proxy,
+    text_of,
+)
+from tests.surfaces.proxy.spoken import says, text
+from tests.surfaces.proxy.test_faults import KEYS
+from tests.surfaces.proxy.upstream import PATIENCE, Fault, Spoken, Upstream
 
 AT_ONCE = 12
 ANSWER = "All went well."

@@ -37,9 +37,9 @@ from holdfast.surfaces.proxy.server import application
 from tests.hardening.asks import Asked
 from tests.hardening.campaign import Campaign
 from tests.hardening.driving import Answer, Era, era
-from tests.proxy.gatekeeper import KEY
-from tests.proxy.harness import DIALECTS, path_of, request_in
 from tests.store.harness import Clock, content, exported, lines_of, named, session, turn
+from tests.surfaces.proxy.gatekeeper import KEY
+from tests.surfaces.proxy.harness import DIALECTS, path_of, request_in
 
 OPERATIONS = 100_000
 SHORT = 400

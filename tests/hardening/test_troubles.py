@@ -1,7 +1,7 @@
 """Days when the machine itself fails: the disk is full or broken, the clock jumps.
 
 What is acknowledged stays, what cannot be done is a typed error, and when the trouble is over all
-goes on. The proxy answers through all of it; how, its own tests say (tests/proxy).
+goes on. The proxy answers through all of it; how, its own tests say (tests/surfaces/proxy).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from tests.hardening.campaign import Campaign
 from tests.hardening.disk import Disk, recording
 from tests.hardening.driving import Era, era
 from tests.hardening.shapes import KEYS, seeds
-from tests.proxy.harness import path_of
 from tests.store.harness import content, noise, session, turn
+from tests.surfaces.proxy.harness import path_of
 
 SCOPE = Scope("trouble", "test")
 STEPS = 40

@@ -13,10 +13,10 @@ from tests.fitting.test_citing import chat, log
 from tests.hardening.campaign import Campaign
 from tests.hardening.driving import Complaints
 from tests.hardening.shapes import KEYS
-from tests.proxy import faults
-from tests.proxy.harness import DIALECTS, Running, ask, path_of, request_in, running_proxy
-from tests.proxy.spoken import opens, says, text
-from tests.proxy.upstream import Fault, Turn, Upstream
+from tests.surfaces.proxy import faults
+from tests.surfaces.proxy.harness import DIALECTS, Running, ask, path_of, request_in, running_proxy
+from tests.surfaces.proxy.spoken import opens, says, text
+from tests.surfaces.proxy.upstream import Fault, Turn, Upstream
 
 FAULTS: tuple[Fault, ...] = (
     faults.reset,

@@ -13,7 +13,7 @@ from tests.fitting.test_citing import chat, log
 from tests.hardening.asks import Asked
 from tests.hardening.driving import era
 from tests.hardening.shapes import KEYS
-from tests.proxy.harness import DIALECTS, path_of, request_in
+from tests.surfaces.proxy.harness import DIALECTS, path_of, request_in
 
 SESSION = "written"
 

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from tests.hardening import pinging
 from tests.hardening.blunt import Blunt
 from tests.hardening.bombs import BOMBS, Bomb, Thrown, log_lines, result
-from tests.proxy.test_server import Process
+from tests.surfaces.proxy.test_server import Process
 
 _PATIENCE = 300.0
 MOST_PAGE_BYTES = 2_000_000

@@ -19,8 +19,8 @@ from holdfast.trim.telling import transcript
 from holdfast.wire import read
 from tests.engine.summed_up import LIE, QUOTAS, SETTINGS, Model
 from tests.fitting.test_citing import chat, in_dialect
-from tests.proxy.harness import DIALECTS
 from tests.store.harness import content
+from tests.surfaces.proxy.harness import DIALECTS
 
 HERE = Scope("ann", "blue", "s")
 REPORTS = [f"Pump {n} was checked at {n + 7} bar by Ada." for n in range(30)]

@@ -20,8 +20,8 @@ from holdfast.fitting import FitOptions
 from holdfast.privacy import apply, escapes, find, flags, flags_in_json
 from tests.fitting.test_citing import chat, in_dialect, log
 from tests.privacy.made import run
-from tests.proxy.harness import DIALECTS
 from tests.steps import is_linear
+from tests.surfaces.proxy.harness import DIALECTS
 
 SECRETS = {
     "github_token": "ghp_" + run(36),

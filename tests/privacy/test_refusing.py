@@ -22,7 +22,7 @@ from holdfast.privacy import flags_in_json
 from holdfast.store import Scope
 from tests.fitting.test_citing import chat, in_dialect, log
 from tests.privacy.made import PERSONAL, SECRETS, run
-from tests.proxy.harness import DIALECTS
+from tests.surfaces.proxy.harness import DIALECTS
 
 TOKEN = "ghp_" + run(36)
 LEAKS = {

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.proxy.gatekeeper import KEY
-from tests.proxy.harness import Answered, ask
-from tests.proxy.spoken import call, says, text, thinking
-from tests.proxy.upstream import Upstream
+from tests.surfaces.proxy.gatekeeper import KEY
+from tests.surfaces.proxy.harness import Answered, ask
+from tests.surfaces.proxy.spoken import call, says, text, thinking
+from tests.surfaces.proxy.upstream import Upstream
 
 MODEL = "claude-sonnet-5-5"
 BETA = "thinking-binding-controls-2026-08-01"

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 _IMPORT = """
 import sys
-import tests.proxy.faults, tests.proxy.spoken, tests.proxy.upstream
+import tests.surfaces.proxy.faults, tests.surfaces.proxy.spoken, tests.surfaces.proxy.upstream
 print([name for name in sys.modules if name.partition(".")[0] == "holdfast"])
 """
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.provider.tool_changes import BETA
-from tests.proxy.gatekeeper import KEY, Got, Ledger, refusal
-from tests.proxy.harness import path_of
 from tests.recorded import needs_usage, requests
+from tests.surfaces.proxy.gatekeeper import KEY, Got, Ledger, refusal
+from tests.surfaces.proxy.harness import path_of
 
 HEADERS = {
     "authorization": f"Bearer {KEY}",

@@ -19,10 +19,10 @@ from typing import Any
 
 from tests.clients.programs import PROGRAMS, Program
 from tests.clients.runs import Launch, installed, talk, version
-from tests.proxy.gatekeeper import Got
-from tests.proxy.spoken import REF, call, says, text, thinking
-from tests.proxy.upstream import Upstream
 from tests.surfaces.mcp.gateways import DEMO
+from tests.surfaces.proxy.gatekeeper import Got
+from tests.surfaces.proxy.spoken import REF, call, says, text, thinking
+from tests.surfaces.proxy.upstream import Upstream
 from tests.wire.answers.streams import Part, Script
 
 PROMPT = "Which line of the service's log has request 14000? Use the tools of the server holdfast."

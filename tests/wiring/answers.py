@@ -15,10 +15,10 @@ from holdfast.engine import Holdfast
 from holdfast.errors import StoreError
 from holdfast.settings import Settings
 from tests.answers.embedding import WordsEmbedder
-from tests.proxy.gatekeeper import KEY
-from tests.proxy.harness import Running, ask, path_of, running_proxy
-from tests.proxy.spoken import says, text
-from tests.proxy.upstream import Upstream
+from tests.surfaces.proxy.gatekeeper import KEY
+from tests.surfaces.proxy.harness import Running, ask, path_of, running_proxy
+from tests.surfaces.proxy.spoken import says, text
+from tests.surfaces.proxy.upstream import Upstream
 from tests.wiring.wired import Observe, Wired
 
 ASKED, LIKE = "How can I reset a router?", "What is the best way to reset a router?"

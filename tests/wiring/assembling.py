@@ -13,11 +13,11 @@ import msgspec
 from holdfast.assemble import AssembledContext, HeaderParts, ToolIntent
 from holdfast.engine import Holdfast
 from holdfast.settings import Settings
-from tests.proxy.gatekeeper import KEY, Got
-from tests.proxy.harness import ask, path_of, running_proxy
-from tests.proxy.spoken import says, text
-from tests.proxy.test_assemble import asking, history
-from tests.proxy.upstream import Upstream
+from tests.surfaces.proxy.gatekeeper import KEY, Got
+from tests.surfaces.proxy.harness import ask, path_of, running_proxy
+from tests.surfaces.proxy.spoken import says, text
+from tests.surfaces.proxy.test_assemble import asking, history
+from tests.surfaces.proxy.upstream import Upstream
 from tests.wiring.wired import LONG, Wired
 
 _OWN_HEADER = "a client's request has rules and tools of its own, which stay as they are"

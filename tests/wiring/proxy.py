@@ -19,13 +19,21 @@ from holdfast.settings.upstreams import NamedUpstream
 from holdfast.store.refs import REF
 from tests.engine.test_open_ahead import ANSWER, QUESTION, late
 from tests.fitting.test_citing import chat, log
-from tests.proxy.faults import stall
-from tests.proxy.gatekeeper import KEY, Got
-from tests.proxy.harness import Answered, Running, ask, path_of, request_in, running_proxy, turns_of
-from tests.proxy.many_tools import MANY
-from tests.proxy.spoken import call, says, text
-from tests.proxy.test_server import Process
-from tests.proxy.upstream import Upstream
+from tests.surfaces.proxy.faults import stall
+from tests.surfaces.proxy.gatekeeper import KEY, Got
+from tests.surfaces.proxy.harness import (
+    Answered,
+    Running,
+    ask,
+    path_of,
+    request_in,
+    running_proxy,
+    turns_of,
+)
+from tests.surfaces.proxy.many_tools import MANY
+from tests.surfaces.proxy.spoken import call, says, text
+from tests.surfaces.proxy.test_server import Process
+from tests.surfaces.proxy.upstream import Upstream
 from tests.wire.answers.streams import Script
 from tests.wiring import assembling
 from tests.wiring.answers import PROXY_ANSWERS

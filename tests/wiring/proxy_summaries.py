@@ -20,12 +20,12 @@ from holdfast.jobs.running import worker_of
 from holdfast.store import Scope, Store
 from holdfast.store.queue import Job
 from holdfast.store.transfer import SummaryLine
-from tests.proxy.faults import status
-from tests.proxy.gatekeeper import KEY, Got
-from tests.proxy.harness import Running, ask, path_of, request_in, running_proxy
-from tests.proxy.spoken import says, text
-from tests.proxy.upstream import Fault, Spoken, Turn, Upstream
 from tests.store.harness import exported
+from tests.surfaces.proxy.faults import status
+from tests.surfaces.proxy.gatekeeper import KEY, Got
+from tests.surfaces.proxy.harness import Running, ask, path_of, request_in, running_proxy
+from tests.surfaces.proxy.spoken import says, text
+from tests.surfaces.proxy.upstream import Fault, Spoken, Turn, Upstream
 from tests.wire.answers.streams import Script
 from tests.wiring.wired import Wired
 

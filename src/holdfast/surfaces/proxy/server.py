@@ -320,7 +320,7 @@ def _spare_what_stays() -> None:
     gc.freeze()
     # A full collection looks at every message of every session, and holds the loop for a fifth of
     # a second after a request of 100,000, or with 1,000 sessions: it comes once in some 100,000
-    # small requests. What requests leave is free of cycles: tests/proxy/test_left_behind.py.
+    # small requests. Requests leave no cycles (tests/surfaces/proxy/test_left_behind.py).
     gc.set_threshold(2_000, 10, 1_000)
 
 

@@ -1,0 +1,532 @@
+"""The model opens stored content while it answers: under caps, and always inside its window."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from holdfast.store.refs import REF
+from tests.fitting.test_citing import chat, log
+from tests.surfaces.proxy import faults
+from tests.surfaces.proxy.gatekeeper import KEY, Got
+from tests.surfaces.proxy.harness import (
+    DIALECTS,
+    Answered,
+    Running,
+    ask,
+    path_of,
+    request_in,
+    running_proxy,
+    text_of,
+    turns_of,
+    usage_of,
+)
+from tests.surfaces.proxy.spoken import call, says, text
+from tests.surfaces.proxy.upstream import Upstream
+from tests.wire.answers.streams import Part, Script
+
+HEADERS = {
+    "authorization": f"Bearer {KEY}",
+    "x-goog-api-key": KEY,
+    "anthropic-version": "2023-06-01",
+}
+OPENER = "expand_ref"
+UNKNOWN = "ref:log:0123456789abcdef"
+"""Nothing is stored under it, and no ref of the conversation resembles it."""
+TOLD = "Nothing more can be opened"
+LINES = 600
+
+
+@pytest.fixture(params=[False, True], ids=["whole", "stream"])
+def stream(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+def opening(n: int, *before: Part, calls: int = 1, **how: str) -> Callable[[Got], Script]:
+    """Open the citation, some times in one turn."""
+
+    def turn(got: Got) -> Script:
+        found = REF.search(got.texts)
+        assert found, "the request holds no citation"
+        made = [call("expand_ref", {"ref_id": found[0], **how}, f"c{n}{m}") for m in range(calls)]
+        return says(*before, *made)
+
+    return turn
+
+
+def opening_another(n: int) -> Callable[[Got], Script]:
+    """Open lines that no other turn opens."""
+    return opening(n, lines=f"{n + 1}-{n + 5}")
+
+
+def asked(proxy: Running, dialect: str, *, stream: bool, **headers: str) -> Answered:
+    body = request_in(dialect, chat(log(LINES)), stream=stream)
+    return ask(proxy.url + path_of(dialect, stream=stream), body, {**HEADERS, **headers})
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_model_that_opens_too_much_is_told_and_then_answers(dialect: str, stream: bool) -> None:
+    numbers = iter(range(99))
+
+    def turn(got: Got) -> Script:
+        if TOLD in got.texts:
+            return says(text("Enough is known."))
+        return opening_another(next(numbers))(got)
+
+    with Upstream() as upstream:
+        upstream.always = turn
+        with running_proxy({"max_expansion_rounds": 2}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert text_of(dialect, answered, stream=stream).endswith("Enough is known.")
+        assert upstream.refused == []
+        assert len(upstream.requests) == 4  # one opens, two go on, and one was told
+
+
+def withdrawn(got: Got) -> bool:
+    """Whether the request forbids the proxy's tool, by the providers' documentation."""
+    choice: Any = got.value.get("tool_choice")
+    allowed: Any = choice.get("allowed_tools", choice) if isinstance(choice, dict) else {}
+    match got.dialect:
+        case "openai-chat":
+            return bool(allowed) and allowed["tools"] == [
+                {"type": "function", "function": {"name": "read_log"}}
+            ]
+        case "openai-responses":
+            return bool(allowed) and allowed["tools"] == [{"type": "function", "name": "read_log"}]
+        case "anthropic":
+            return bool(choice == {"type": "none"})
+    calling = got.value.get("toolConfig", {}).get("functionCallingConfig")
+    return bool(calling == {"mode": "VALIDATED", "allowedFunctionNames": ["read_log"]})
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_model_that_does_not_listen_loses_the_tool_and_goes_on(
+    dialect: str, stream: bool
+) -> None:
+    numbers = iter(range(99))
+
+    def turn(got: Got) -> Script:
+        if withdrawn(got):
+            return says(text("I go on without."))
+        return opening_another(next(numbers))(got)
+
+    with Upstream() as upstream:
+        upstream.always = turn
+        with running_proxy({"max_expansion_rounds": 2}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert text_of(dialect, answered, stream=stream) == "I go on without."
+        assert upstream.refused == []
+        # One opens, two go on, and it was told three times.
+        assert [withdrawn(got) for got in upstream.requests] == [False] * 5 + [True]
+        tools = [got.value["tools"] for got in upstream.requests]
+        assert tools == [tools[0]] * 6, "the prefix changed"
+
+
+def offers(got: Got) -> bool:
+    """Whether the request offers the proxy's tool."""
+    return OPENER in json.dumps(got.value.get("tools", []))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_model_that_ignores_tool_choice_is_asked_without_the_tool(
+    dialect: str, stream: bool
+) -> None:
+    """It was given a sentence of ours as its answer."""
+    numbers = iter(range(99))
+
+    def turn(got: Got) -> Script:
+        if offers(got):
+            return opening_another(next(numbers))(got)
+        return says(text("It went well."))
+
+    with Upstream() as upstream:
+        upstream.always = turn
+        with running_proxy({"max_expansion_rounds": 2}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert text_of(dialect, answered, stream=stream) == "It went well."
+            [written] = turns_of(proxy, answered)
+        assert upstream.refused == []
+        first, *between, last = upstream.requests
+        assert len(between) == 5  # two go on, it is told three times, and then forbidden to call
+        assert all(map(offers, between))
+        assert last.texts == first.texts, "what was opened is still there"
+        assert not offers(last)
+    assert [edit.action for edit in written.edits][-3:] == ["refuse", "withhold", "resend"]
+    assert written.usage.expansions == 2
+    assert written.usage.input == sum(got.tokens for got in upstream.requests)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_empty_answer_of_a_model_that_stays_silent_is_given_as_it_is(
+    dialect: str, stream: bool
+) -> None:
+    with Upstream(opening_another(1), *[says(text(""))] * 3) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert answered.status == 200
+            assert text_of(dialect, answered, stream=stream) == ""
+            [written] = turns_of(proxy, answered)
+        assert upstream.refused == []
+        assert [offers(got) for got in upstream.requests] == [True, True, True, False]
+    assert [edit.action for edit in written.edits][-1] == "resend"
+
+
+@pytest.mark.parametrize("name", ["Expand_Ref", "functions.expand_ref", "default_api:expandRef"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_call_that_names_our_tool_otherwise_is_answered(
+    dialect: str, stream: bool, name: str
+) -> None:
+    """The client got these calls, and knows no such tool."""
+
+    def turn(got: Got) -> Script:
+        ref = REF.search(got.texts)
+        assert ref
+        return says(call(name, {"ref": ref[0], "find": "lines 1-5"}, "c1"))
+
+    with Upstream(turn, says(text("Read."))) as upstream:
+        upstream.any_name = True
+        with running_proxy({}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert text_of(dialect, answered, stream=stream) == "Read."
+            assert name.encode() not in answered.body
+        assert upstream.refused == []
+        assert "step 0-1" in upstream.requests[1].texts
+        assert name not in upstream.requests[1].body.decode()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_model_that_repeats_its_call_is_told_once_and_then_loses_the_tool(
+    dialect: str, stream: bool
+) -> None:
+    numbers = iter(range(99))
+
+    def turn(got: Got) -> Script:
+        if withdrawn(got):
+            return says(text("I go on without."))
+        return opening(next(numbers), lines="1-5")(got)
+
+    with Upstream() as upstream:
+        upstream.always = turn
+        with running_proxy({}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert text_of(dialect, answered, stream=stream) == "I go on without."
+            [written] = turns_of(proxy, answered)
+        assert upstream.refused == []
+        assert [withdrawn(got) for got in upstream.requests] == [False] * 3 + [True]
+        assert "Already shown above" in upstream.requests[2].texts
+        assert "Already shown above" not in upstream.requests[1].texts
+    assert written.usage.expansions == 1
+
+
+@pytest.mark.parametrize("opens", [1, 3])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_model_that_opens_and_says_nothing_is_asked_again_without_the_tool(
+    dialect: str, stream: bool, opens: int
+) -> None:
+    turns = [opening_another(n) for n in range(opens)]
+    with Upstream(*turns, says(text("")), says(text("The answer."))) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert text_of(dialect, answered, stream=stream) == "The answer."
+            [written] = turns_of(proxy, answered)
+        assert upstream.refused == []
+        first, *_, last = upstream.requests
+        assert [withdrawn(got) for got in upstream.requests] == [False] * (opens + 1) + [True]
+        assert last.texts == first.texts, "what was opened is still there"
+    assert written.usage.expansions == opens
+    assert written.usage.input == sum(got.tokens for got in upstream.requests)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_model_that_said_something_before_it_opened_is_not_asked_again(
+    dialect: str, stream: bool
+) -> None:
+    first = opening(1, text("It is line 3."), lines="1-5")
+    with Upstream(first, says(text(""))) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert text_of(dialect, answered, stream=stream) == "It is line 3."
+        assert len(upstream.requests) == 2
+
+
+def goes_on(dialect: str, answer: Answered, *, stream: bool) -> bytes:
+    """The client's next request, with the text that it was answered and a new question."""
+    body = chat(log(LINES))
+    said = {"role": "assistant", "content": text_of(dialect, answer, stream=stream)}
+    body["messages"] += [said, {"role": "user", "content": "And then?"}]
+    return request_in(dialect, body, stream=stream)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_empty_last_turn_is_not_sent_back(dialect: str, stream: bool) -> None:
+    """The history with it was invalid, so that all of it was read anew and earlier edits lost."""
+    first = opening(1, text("It is line 3."), lines="1-5")
+    with Upstream(first, says(), says(text("Nothing."))) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            url = proxy.url + path_of(dialect, stream=stream)
+            answered = asked(proxy, dialect, stream=stream)
+            later = ask(url, goes_on(dialect, answered, stream=stream), HEADERS)
+            assert text_of(dialect, later, stream=stream) == "Nothing."
+            written = turns_of(proxy, later)[-1]
+        assert upstream.refused == []
+        _, opened, later_request = upstream.requests
+        assert later_request.texts.startswith(opened.texts)
+    assert "repair" not in {edit.action for edit in written.edits}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_call_with_endless_arguments_does_not_fill_the_next_request(
+    dialect: str, stream: bool
+) -> None:
+    """The call that ended the answer was brought back, and the session was lost."""
+    window = 4_000
+    endless = opening(1, text("Look."), find="word " * 20_000)
+    with Upstream(endless, says(text("Read.")), window=window) as upstream:
+        with running_proxy({"request_limit": window}, upstream.url) as proxy:
+            url = proxy.url + path_of(dialect, stream=stream)
+            answered = asked(proxy, dialect, stream=stream)
+            assert text_of(dialect, answered, stream=stream) == "Look."
+            later = ask(url, goes_on(dialect, answered, stream=stream), HEADERS)
+            assert text_of(dialect, later, stream=stream) == "Read."
+        assert upstream.refused == []
+
+
+@pytest.mark.parametrize("said", ["", "Look. "])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_where_the_upstream_refuses_to_go_on_the_first_request_goes_out_again(
+    dialect: str, stream: bool, said: str
+) -> None:
+    """The client got an error for a request that it did not write."""
+    first = opening(1, *([text(said)] if said else []), lines="1-5")
+    answer = says(text("The answer."))
+    with Upstream(first, faults.status(400), answer) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert answered.status == 200
+            assert text_of(dialect, answered, stream=stream).split() == [
+                *said.split(),
+                "The",
+                "answer.",
+            ]
+            [written] = turns_of(proxy, answered)
+        sent = upstream.requests
+        assert [withdrawn(got) for got in sent] == [False, False, True]
+        assert sent[2].texts == sent[0].texts
+    assert [edit.action for edit in written.edits][-1] == "resend"
+
+
+@pytest.mark.parametrize("status", [400, 429, 500])
+def test_a_first_request_that_is_refused_is_not_sent_again(stream: bool, status: int) -> None:
+    with Upstream(faults.status(status)) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            assert asked(proxy, "openai-chat", stream=stream).status == status
+        assert len(upstream.requests) == 1
+
+
+@pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses"])
+def test_arguments_that_are_no_json_are_not_sent_back(dialect: str, stream: bool) -> None:
+    """Services that write the history into a template refuse them."""
+
+    def cut(got: Got) -> Script:
+        ref = REF.search(got.texts)
+        assert ref
+        return says(Part("call", ('{"ref": "' + ref[0] + '", "fin',), "c1", OPENER))
+
+    with Upstream(cut, says(text("Read."))) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert text_of(dialect, answered, stream=stream) == "Read."
+        [call_back] = [
+            made["arguments"] if dialect == "openai-responses" else made["function"]["arguments"]
+            for made in calls_of(upstream.requests[1])
+        ][-1:]
+    assert isinstance(json.loads(call_back), dict)
+
+
+def calls_of(got: Got) -> list[Any]:
+    if got.dialect == "openai-responses":
+        return [item for item in got.value["input"] if item.get("type") == "function_call"]
+    messages = got.value["messages"]
+    return [made for message in messages for made in message.get("tool_calls") or ()]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_model_that_calls_wrongly_again_and_again_loses_the_tool(
+    dialect: str, stream: bool
+) -> None:
+    """Eight such calls cost twelve requests, and were shown as eight openings."""
+    numbers = iter(range(99))
+
+    def turn(got: Got) -> Script:
+        if withdrawn(got):
+            return says(text("I go on without."))
+        n = next(numbers)
+        return says(call("expand_ref", {"ref": UNKNOWN, "find": f"lines {n}"}, f"call_{n}"))
+
+    with Upstream() as upstream:
+        upstream.always = turn
+        with running_proxy({}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert text_of(dialect, answered, stream=stream) == "I go on without."
+            [written] = turns_of(proxy, answered)
+        assert upstream.refused == []
+        assert [withdrawn(got) for got in upstream.requests] == [False] * 3 + [True]
+        shown = REF.search(upstream.requests[0].texts)
+        assert shown
+        assert f'Call expand_ref("{shown[0]}").' in upstream.requests[1].texts
+        assert written.usage.expansions == 0
+
+
+def test_one_right_call_gives_a_model_all_its_tries_back(stream: bool) -> None:
+    wrong = [says(call("expand_ref", {"ref": UNKNOWN}, f"call_{n}")) for n in range(4)]
+    right, last = opening(1, lines="1-5"), says(text("Read."))
+    with Upstream(*wrong[:2], right, *wrong[2:], last) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            answered = asked(proxy, "anthropic", stream=stream)
+            assert text_of("anthropic", answered, stream=stream) == "Read."
+            [written] = turns_of(proxy, answered)
+        assert not any(withdrawn(got) for got in upstream.requests)
+    assert written.usage.expansions == 1
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_client_is_told_the_last_context_and_in_headers_the_sum(
+    dialect: str, stream: bool
+) -> None:
+    turns = [opening(n, lines="1-5") for n in range(2)]
+    last = says(text("Read."))
+    with Upstream(*turns, last) as upstream, running_proxy({}, upstream.url) as proxy:
+        answered = asked(proxy, dialect, stream=stream)
+        shown = [got.tokens for got in upstream.requests]
+        assert usage_of(dialect, answered, stream=stream)[0] == shown[-1]
+        if not stream:
+            assert answered.headers["x-holdfast-calls"] == "3"
+            assert answered.headers["x-holdfast-input-tokens"] == str(sum(shown))
+        [turn] = turns_of(proxy, answered)
+        assert turn.usage.input == sum(shown)
+        if not stream:  # one figure, wherever it is told: what was opened is not saved
+            assert answered.headers["x-holdfast-saved"] == str(turn.usage.saved)
+
+
+def test_usage_that_the_client_did_not_ask_for_is_asked_for_in_every_call() -> None:
+    body = json.loads(request_in("openai-chat", chat(log(LINES)), stream=True))
+    del body["stream_options"]
+    with Upstream(opening(1, lines="1-5"), says(text("Read."))) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            answered = ask(proxy.url + path_of("openai-chat"), body, HEADERS)
+            assert b"prompt_tokens" not in answered.body
+            [turn] = turns_of(proxy, answered)
+            assert turn.usage.input == sum(got.tokens for got in upstream.requests)
+        options = [got.value["stream_options"] for got in upstream.requests]
+        assert options == [{"include_usage": True}] * 2
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+@pytest.mark.parametrize("said", [0, 500, 900])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_is_opened_fits_behind_what_was_said(
+    dialect: str, stream: bool, said: int, calls: int
+) -> None:
+    """The model's own words are in the request that goes on, and take room too."""
+    window = 2_500
+    words = text("Let me think. " + "word " * said)
+    with Upstream(
+        opening(1, words, calls=calls, lines="1-600"),
+        opening(2, calls=calls, lines="1-600"),
+        says(text("That is all.")),
+        window=window,
+    ) as upstream:
+        with running_proxy({"request_limit": window}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert answered.status == 200
+            assert text_of(dialect, answered, stream=stream).endswith("That is all.")
+        assert upstream.refused == []
+        others = upstream.requests[1:]
+        assert any("step 0-1" in got.texts for got in others) or said == 900
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_without_any_room_to_go_on_the_answer_ends_and_is_not_empty(
+    dialect: str, stream: bool
+) -> None:
+    window = 2_500
+    words = text("word " * 2_400)
+    with Upstream(opening(1, words, lines="1-600"), window=window) as upstream:
+        with running_proxy({"request_limit": window}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert answered.status == 200
+            assert text_of(dialect, answered, stream=stream).startswith("word word")
+        assert upstream.refused == []
+        assert len(upstream.requests) == 1
+
+
+def test_two_calls_of_one_turn_share_what_may_be_opened(stream: bool) -> None:
+    def both(got: Got) -> Script:
+        ref = REF.search(got.texts)
+        assert ref
+        lines = ("1-600", "1-599")
+        return says(*(call("expand_ref", {"ref_id": ref[0], "lines": n}, n) for n in lines))
+
+    with Upstream(both, says(text("Read."))) as upstream:
+        with running_proxy({"max_expansion_tokens": 2_000}, upstream.url) as proxy:
+            asked(proxy, "openai-chat", stream=stream)
+        given: list[Any] = upstream.requests[1].value["messages"][-2:]
+        assert [one["tool_call_id"] for one in given] == ["1-600", "1-599"]
+        assert all("step 0-1" in one["content"] for one in given)
+
+
+def test_calls_without_ids_are_told_apart_by_their_order(stream: bool) -> None:
+    """Gemini gave none before 3: the client's result stands between ours, where its call does."""
+
+    def both(got: Got) -> Script:
+        ref = REF.search(got.texts)
+        assert ref
+        ours = [call("expand_ref", {"ref_id": ref[0], "lines": n}, "") for n in ("1-5", "6-9")]
+        return says(text("Let me look."), ours[0], call("read_log", {"path": "q"}, ""), ours[1])
+
+    body = json.loads(request_in("gemini", chat(log(LINES))))
+    for part in (part for content in body["contents"] for part in content["parts"]):
+        for kind in part.keys() & {"functionCall", "functionResponse"}:
+            part[kind].pop("id", None)
+    with Upstream(both, says(text("Done."))) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            url = proxy.url + path_of("gemini", stream=stream)
+            answered = ask(url, body, HEADERS)
+            values = answered.events if stream else [answered.json]
+            said = [part for v in values for part in v["candidates"][0]["content"]["parts"]]
+            result = {"name": "read_log", "response": {"output": "q is well"}}
+            body["contents"] += [
+                {"role": "model", "parts": [part for part in said if part]},
+                {"role": "user", "parts": [{"functionResponse": result}]},
+            ]
+            last = ask(url, body, HEADERS)
+            assert text_of("gemini", last, stream=stream) == "Done."
+        assert upstream.refused == []
+        given = upstream.requests[1].value["contents"][-1]["parts"]
+        first, theirs, second = [str(part["functionResponse"]["response"]) for part in given]
+        assert "step 0-1 " in first
+        assert "q is well" in theirs
+        assert "step 0-6 " in second
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_service_that_numbers_calls_anew_is_answered_all_the_same(
+    dialect: str, stream: bool
+) -> None:
+    """The client's own call has the id `call_0` too, and two calls of one turn share theirs."""
+
+    def turn(got: Got) -> Script:
+        ref = REF.search(got.texts)
+        assert ref
+        asked = [call("expand_ref", {"ref_id": ref[0], "lines": n}, "call_0") for n in ("1-5", "9")]
+        return says(*(asked if dialect != "openai-chat" else asked[:1]))
+
+    with Upstream(turn, turn, says(text("Done."))) as upstream:
+        with running_proxy({}, upstream.url) as proxy:
+            answered = asked(proxy, dialect, stream=stream)
+            assert text_of(dialect, answered, stream=stream) == "Done."
+        assert upstream.refused == []
+        assert "step 0-1 " in upstream.requests[2].texts
