@@ -269,15 +269,15 @@ def to_json(value: Any) -> str:
 
 
 def from_json(text: str, kind: type[_Struct]) -> _Struct:
-    """The value that `to_json` wrote."""
-    return msgspec.convert(json.loads(text), kind)
+    """Return the value that `to_json` or the database wrote.
+
+    Text from PostgreSQL may hold control characters: it was unescaped before it is read.
+    """
+    return msgspec.convert(json.loads(text, strict=False), kind)
 
 
 def json_list(text: str | None) -> list[Any]:
-    """Return a list that the database made of a column; none of no rows.
-
-    Names in it may hold control characters: PostgreSQL's text was unescaped before it is read.
-    """
+    """Return a list that the database made of a column: `from_json` without a type."""
     return [] if text is None else json.loads(text, strict=False)
 
 

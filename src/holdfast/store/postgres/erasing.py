@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import LiteralString
 
-from holdfast.store.operations import facts
-from holdfast.store.postgres import blobs, originals, scrubbing, sessions, turns
+from holdfast.store import rules
+from holdfast.store.operations import contents, facts, originals, sessions
+from holdfast.store.postgres import answers, jobs, journal, scrubbing, turns
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.postgres.running import run
 from holdfast.store.records import Erased
@@ -23,7 +24,7 @@ SELECT session FROM holdfast.sessions
 WHERE workspace = $1 AND username = $2 AND updated_at < $3 ORDER BY updated_at LIMIT $4
 """
 _OLD_REFS: LiteralString = """
-SELECT sha256, kind FROM holdfast.refs AS r
+SELECT number FROM holdfast.refs AS r
 WHERE workspace = $1 AND username = $2 AND written_at < $3
   AND coalesce(accessed_at, written_at) < $3 AND NOT EXISTS (
     SELECT FROM holdfast.uses AS u
@@ -85,6 +86,33 @@ async def owners(database: Database) -> list[Scope]:
     return [Scope(row["username"], row["workspace"]) for row in await database.fetch(_OWNERS)]
 
 
+async def delete_session(database: Database, scope: Scope, now: float) -> Erased:
+    """Remove a session, its turns and the refs that only it used."""
+    rules.check_session(scope)
+
+    async def work(connection: Connection) -> Erased:
+        await run(connection, contents.lock_to_remove(scope))
+        erased = await _delete_session(connection, scope, now)
+        if erased:
+            await connection.execute(scrubbing.COUNT)
+        return erased
+
+    return await database.transact(work)
+
+
+async def _delete_session(connection: Connection, scope: Scope, now: float) -> Erased:
+    """Remove a session and all that is its own, under the lock to remove."""
+    key = (scope.workspace, scope.user, scope.session)
+    erased = await run(connection, sessions.delete(scope, now))
+    for statement in jobs.OF_SESSION:
+        await connection.execute(statement, *key)
+    records = int(await connection.fetchval(turns.OF_SESSION, *key))
+    for statement in (answers.OF_SESSION, journal.OF_SESSION):
+        status: str = await connection.execute(statement, *key)
+        records += int(status.rpartition(" ")[2])
+    return erased + Erased(records=records)
+
+
 async def expire(database: Database, scope: Scope, before: float, now: float) -> Erased:
     """Remove what was last used before a time, in parts that are each whole."""
     erased = Erased()
@@ -97,7 +125,7 @@ async def expire(database: Database, scope: Scope, before: float, now: float) ->
 
 async def _expire(connection: Connection, scope: Scope, before: float, now: float) -> Erased:
     """Remove a part; nothing removed means none is left."""
-    await blobs.lock_to_remove(connection, scope)
+    await run(connection, contents.lock_to_remove(scope))
     erased = await _remove_old(connection, scope, before, now)
     if erased:  # else every sweep would make all proxies replace their workers
         await connection.execute(scrubbing.COUNT)
@@ -110,11 +138,13 @@ async def _remove_old(connection: Connection, scope: Scope, before: float, now: 
     if rows:
         erased = Erased()
         for row in rows:
-            erased += await sessions.delete(connection, scope.of(row["session"]), now)
+            erased += await _delete_session(connection, scope.of(row["session"]), now)
         return erased
     asked = (*old, RECORDS_AT_ONCE)
     if refs := await connection.fetch(_OLD_REFS, *asked):
-        return Erased(refs=await originals.drop(connection, scope, refs, now))
+        numbers = [row["number"] for row in refs]
+        rows = await run(connection, originals.with_numbers(scope, numbers))
+        return Erased(refs=await run(connection, originals.drop(scope, rows, now)))
     if places := await connection.fetch(_OLD_TURNS, *asked):
         return Erased(records=await _forget_turns(connection, scope, places))
     if ids := await connection.fetch(_OLD_FACTS, *asked):
@@ -139,7 +169,7 @@ async def erase(database: Database, scope: Scope, now: float) -> Erased:
 
 
 async def _erase_rest(connection: Connection, scope: Scope) -> Erased:
-    await blobs.lock_to_remove(connection, scope)
+    await run(connection, contents.lock_to_remove(scope))
     await connection.execute(scrubbing.COUNT)
     who = (scope.workspace, scope.user)
     records = await _forget_turns(connection, scope, await connection.fetch(_PLACES, *who))
@@ -149,7 +179,7 @@ async def _erase_rest(connection: Connection, scope: Scope) -> Erased:
         statement = f"DELETE FROM holdfast.{table} WHERE workspace = $1 AND username = $2"  # noqa: S608
         status: str = await connection.execute(statement, *who)
         gone[table] = int(status.rpartition(" ")[2])
-    await blobs.sweep_all(connection, scope)
+    await run(connection, contents.sweep_all(scope))
     return Erased(
         sessions=gone["sessions"],
         turns=gone["turns"],

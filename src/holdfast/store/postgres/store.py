@@ -18,17 +18,16 @@ from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.deadline import has_deadline, without_deadline
 from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
-from holdfast.store.operations import facts
+from holdfast.store.operations import facts, originals, sessions, turn_records, upkeep
+from holdfast.store.operations.across import SqlAcross
 from holdfast.store.postgres import (
+    answers,
     erasing,
     moving,
-    originals,
     scrubbing,
-    sessions,
     summaries,
-    upkeep,
 )
-from holdfast.store.postgres.across import PostgresAcross
+from holdfast.store.postgres import upkeep as own_upkeep
 from holdfast.store.postgres.answers import PostgresAnswers
 from holdfast.store.postgres.database import CONNECTIONS, Database, connect
 from holdfast.store.postgres.journal import PostgresJournal
@@ -61,11 +60,6 @@ from holdfast.store.tool_shelf import ToolShelf
 from holdfast.store.turn_shelf import TurnShelf
 from holdfast.store.usage_ledger import UsageLedger
 
-_SAVE_CALIBRATION: LiteralString = """
-INSERT INTO holdfast.calibrations (workspace, username, data) VALUES ($1, $2, $3)
-ON CONFLICT (workspace, username) DO UPDATE SET data = excluded.data
-"""
-
 _NEW_KEY: LiteralString = """
 INSERT INTO holdfast.secrets (name, data) VALUES ('tenants', $1) ON CONFLICT DO NOTHING
 """
@@ -87,7 +81,7 @@ class PostgresStore:
         self._looking: asyncio.Task[None] | None = None
         """Has PostgreSQL look at its tables; held, because a loop holds its tasks weakly."""
         self.url = database.url
-        self.across: AcrossScopes = PostgresAcross(database, clock)
+        self.across: AcrossScopes = SqlAcross(self._runner, clock)
         """Several workspaces at once."""
         self.jobs: JobQueue = PostgresQueue(database, clock)
         """Work for the background."""
@@ -130,10 +124,10 @@ class PostgresStore:
 
     async def put(self, scope: Scope, contents: Sequence[Content]) -> None:
         """Store originals."""
-        await originals.put(self._database, scope, contents, self._clock())
+        await originals.put(self._runner, scope, contents, self._clock)
         before, self._put = self._put, self._put + len(contents)
         if before < _MANY <= self._put:
-            looking = upkeep.look_at_once(self._database)
+            looking = own_upkeep.look_at_once(self._database)
             if has_deadline():  # it takes longer than a request may wait
                 self._looking = asyncio.create_task(looking, context=without_deadline())
             else:
@@ -141,25 +135,29 @@ class PostgresStore:
 
     async def get(self, scope: Scope, ref: str, *, peek: bool = False) -> Stored | None:
         """Open a ref."""
-        return await originals.get(self._database, scope, ref, self._clock, peek=peek)
+        return await originals.get(self._runner, scope, ref, self._clock, peek=peek)
 
     async def info(self, scope: Scope, ref: str) -> RefInfo | None:
         """What is known of a ref."""
-        return await originals.info(self._database, scope, ref, self._clock())
+        await self._runner.noted()
+        row = await self._runner.fetch(originals.find, scope, ref)
+        return None if row is None else row.info(self._clock())
 
     async def refs(
         self, scope: Scope, *, kind: str = "", limit: int = 100, before: str = ""
     ) -> list[RefInfo]:
         """The refs stored last."""
-        return await originals.refs(
-            self._database, scope, self._clock(), kind=kind, limit=limit, before=before
+        await self._runner.noted()
+        rows = await self._runner.fetch(
+            originals.newest, scope, kind=kind, limit=limit, before=before
         )
+        return [row.info(self._clock()) for row in rows]
 
     async def forget(self, scope: Scope, refs: Sequence[str]) -> int:
         """Remove refs without a trace."""
-        removed = await originals.forget(self._database, scope, refs, self._clock())
-        self._scrubber.begin(scrubbing.OF_REFS if removed else ())
-        return removed
+        return await self._runner.remove(
+            originals.TABLES, originals.forget, scope, refs, self._clock()
+        )
 
     # Summaries.
 
@@ -185,25 +183,25 @@ class PostgresStore:
 
     async def session(self, scope: Scope) -> SessionRecord | None:
         """The session that the scope names."""
-        return await sessions.session(self._database, scope)
+        return await self._runner.look(sessions.get, scope)
 
     async def session_beside(self, scope: Scope, journal: str) -> tuple[SessionRecord | None, int]:
         """The session that the scope names, and how long one of its journals is."""
-        return await sessions.session_beside(self._database, scope, journal)
+        return await self._runner.look(sessions.get_beside, scope, journal)
 
     async def sessions(
         self, scope: Scope, *, limit: int = 100, before: str = "", client_session: str = ""
     ) -> list[SessionRecord]:
         """The sessions last used."""
-        return await sessions.sessions(
-            self._database, scope, limit=limit, before=before, client_session=client_session
+        return await self._runner.fetch(
+            sessions.latest, scope, limit=limit, before=before, client_session=client_session
         )
 
     async def session_with_head(
         self, scope: Scope, heads: Sequence[str], *, client: ClientKey | None = None
     ) -> SessionRecord | None:
         """Return the open session with the first of these heads."""
-        return await sessions.session_with_head(self._database, scope, heads, client)
+        return await self._runner.look(sessions.with_head, scope, heads, client)
 
     async def add_turn(
         self,
@@ -213,31 +211,33 @@ class PostgresStore:
         messages: Mapping[str, bytes | memoryview],
     ) -> None:
         """Append a turn to the scope's session."""
-        await sessions.add_turn(self._database, scope, turn, session, messages)
+        await turn_records.add(self._runner, scope, turn, session, messages)
 
     async def turns(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[Turn]:
         """The turns of the session in order."""
-        return await sessions.turns(self._database, scope, after=after, limit=limit)
+        return await self._runner.fetch(turn_records.turns, scope, after=after, limit=limit)
 
     async def messages(self, scope: Scope, hashes: Sequence[str]) -> dict[str, bytes]:
         """The bytes of messages that this user's turns name."""
-        return await sessions.messages(self._database, scope, hashes, self._clock())
+        return await turn_records.messages(self._runner, scope, hashes, self._clock)
 
     async def link(self, scope: Scope, names: Sequence[str]) -> None:
         """Note under which names a provider holds the session's history."""
-        await sessions.link(self._database, scope, names)
+        rules.check_session(scope)
+        await self._runner.write(sessions.link, scope, names)
 
     async def session_linked(self, scope: Scope, *names: str) -> str:
         """The session that has the first of these names."""
-        return await sessions.session_linked(self._database, scope, names)
+        return await self._runner.look(sessions.linked, scope, names)
 
     async def close_session(self, scope: Scope) -> None:
         """Note that a session is over."""
-        await sessions.close_session(self._database, scope, self._clock())
+        rules.check_session(scope)
+        await self._runner.write(sessions.close, scope, self._clock())
 
     async def delete_session(self, scope: Scope) -> int:
         """Remove a session, its turns and the refs that only it used."""
-        erased = await sessions.delete_session(self._database, scope, self._clock())
+        erased = await erasing.delete_session(self._database, scope, self._clock())
         self._scrubber.begin(scrubbing.TABLES if erased else ())
         return erased.refs
 
@@ -251,20 +251,19 @@ class PostgresStore:
         since: float = 0.0,
     ) -> list[UsageTotal]:
         """Usage summed over turns."""
-        return await upkeep.usage(self._database, scope, by, since)
+        return await self._runner.fetch(turn_records.usage, scope, by=by, since=since)
 
     async def calibration(self, scope: Scope) -> bytes | None:
         """What was learnt from reported usage."""
-        rows = await self._database.fetch(moving.CALIBRATION, scope.workspace, scope.user)
-        return rows[0]["data"] if rows else None
+        return await self._runner.fetch(sessions.calibration, scope)
 
     async def save_calibration(self, scope: Scope, data: bytes) -> None:
         """Keep what was learnt."""
-        await self._database.fetch(_SAVE_CALIBRATION, scope.workspace, scope.user, data)
+        await self._runner.write(sessions.save_calibration, scope, data)
 
     async def audit(self, scope: Scope, *, limit: int = 100, before: int = 0) -> list[AuditEntry]:
         """The newest compressions."""
-        return await upkeep.audit(self._database, scope, limit, before)
+        return await self._runner.fetch(originals.entries, scope, limit=limit, before=before)
 
     # Upkeep.
 
@@ -274,16 +273,19 @@ class PostgresStore:
 
     async def stats(self, scope: Scope) -> StoreStats:
         """How full the store is."""
-        return await upkeep.stats(self._database, scope.user, [scope.workspace], self._clock())
+        return await self._runner.fetch(upkeep.stats, scope, [scope.workspace], self._clock())
 
     async def verify(self, scope: Scope, progress: Progress | None = None) -> list[Damage]:
         """Read everything once."""
-        damages = await upkeep.verify(self._database, scope, self._clock(), progress)
+        damages = await upkeep.verify(self._runner, scope, self._clock, progress)
+        damages += await own_upkeep.verify(self._database, scope)
         return damages + await facts.verify(self._runner, scope)
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
         """Remove what is stale and what closed sessions left."""
-        return await upkeep.gc(self._database, scope, self._clock(), grace_seconds)
+        for statement in (summaries.REMOVE_EXPIRED, answers.REMOVE_EXPIRED):
+            await self._database.fetch(statement, scope.workspace, scope.user, self._clock())
+        return await upkeep.clean(self._runner, scope, self._clock, grace_seconds)
 
     async def expire(self, scope: Scope, before: float) -> Erased:
         """Remove the sessions last used before a time, and what no session has used since."""
@@ -321,7 +323,7 @@ class PostgresStore:
 
     async def scopes(self) -> list[Scope]:
         """Everyone who has something here."""
-        return await sessions.scopes(self._database)
+        return await self._runner.fetch(sessions.scopes)
 
     async def secret(self) -> bytes:
         """A random key, in the database itself: many machines must agree on it."""

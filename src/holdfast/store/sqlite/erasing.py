@@ -9,10 +9,10 @@ from typing import Any
 
 import apsw
 
-from holdfast.store.operations import facts
+from holdfast.store.operations import contents, facts, originals, sessions
 from holdfast.store.records import Erased
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import contents, originals, scrubbing, sessions, turns
+from holdfast.store.sqlite import answers, jobs, journal, scrubbing, turns
 from holdfast.store.sqlite.running import run
 
 SESSIONS_AT_ONCE = 10
@@ -72,6 +72,16 @@ def owners(db: apsw.Connection) -> list[Scope]:
     return [Scope(owner, workspace) for workspace, owner in db.execute(each)]
 
 
+def delete_session(db: apsw.Connection, scope: Scope, now: float) -> Erased:
+    """Remove a session, its turns and the refs that only it used."""
+    erased = run(db, sessions.delete(scope, now))
+    jobs.drop_of_session(db, scope)
+    records = turns.drop_of_session(db, scope)
+    records += answers.remove_of_session(db, scope)
+    records += journal.remove_of_session(db, scope)
+    return erased + Erased(records=records)
+
+
 def expire(db: apsw.Connection, scope: Scope, *, before: float, now: float) -> Erased:
     """Remove a part of what was last used before a time; nothing removed means none is left."""
     erased = _expire(db, scope, before, now)
@@ -89,13 +99,11 @@ def _expire(db: apsw.Connection, scope: Scope, before: float, now: float) -> Era
     }
     names = _column(db, _OLD_SESSIONS, asked | {"limit": SESSIONS_AT_ONCE})
     if names:
-        parts = [sessions.delete(db, scope.of(name), now) for name in names]
+        parts = [delete_session(db, scope.of(name), now) for name in names]
         return sum(parts, Erased())
     if ids := _column(db, _OLD_REFS, asked):
-        rows = originals.with_ids(db, scope, ids)
-        for row in rows:
-            originals.drop(db, scope, row, now)
-        return Erased(refs=len(rows))
+        rows = run(db, originals.with_numbers(scope, ids))
+        return Erased(refs=run(db, originals.drop(scope, rows, now)))
     if places := _column(db, _OLD_TURNS, asked):
         return Erased(records=turns.forget(db, scope, places))
     if fact_ids := _column(db, _OLD_FACTS, asked):
@@ -118,7 +126,7 @@ def erase_rest(db: apsw.Connection, scope: Scope) -> Erased:
     for table in _TABLES:
         db.execute(f"DELETE FROM {table} WHERE {_MINE}", asked)  # noqa: S608 - constants
         gone[table] = db.changes()
-    contents.sweep_all(db, scope)
+    run(db, contents.sweep_all(scope))
     return Erased(
         sessions=gone["sessions"],
         turns=gone["turns"],

@@ -5,15 +5,21 @@ running: after writer. All statements of an operation run in one thread, one beh
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain
 from typing import Any, ParamSpec, TypeVar
 
 import apsw
 
+from holdfast.store.deadline import REQUEST_SECONDS
 from holdfast.store.sqlite.writer import Readers, Writer
 from holdfast.store.statements import Call, Operation
 
+_AT_ONCE = 32
+"""Rows of one statement: each number of them is one more statement to be prepared."""
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
@@ -30,11 +36,28 @@ def run(db: apsw.Connection, operation: Operation[_T]) -> _T:
 
 def _rows(db: apsw.Connection, call: Call) -> list[Any]:
     statement, scope, values, many = call
-    text = statement.sqlite
-    if many is None:
-        return db.execute(text.sql, text.bind(scope, values, _as_json)).fetchall()
-    db.executemany(text.sql, [text.bind(scope, each, _as_json) for each in many])
-    return []
+    rows: list[Any] = []
+    for text in statement.sqlite:
+        if many is None:
+            rows = db.execute(text.sql, text.bind(scope, values, _as_json)).fetchall()
+        elif text.several is None:
+            db.executemany(text.sql, [text.bind(scope, each, _as_json) for each in many])
+        else:
+            _insert(db, text.several, [text.bind(scope, each, _as_json) for each in many])
+    return rows
+
+
+def _insert(
+    db: apsw.Connection, several: Callable[[int], str], rows: list[tuple[Any, ...]]
+) -> None:
+    """Insert rows in as few statements as can be.
+
+    For each statement the driver lets other threads run, and waits until they let it go on: a turn
+    of twenty messages, with a look-up and an insert for each, waited sixty times.
+    """
+    for at in range(0, len(rows), _AT_ONCE):
+        part = rows[at : at + _AT_ONCE]
+        db.execute(several(len(part)), tuple(chain.from_iterable(part)))
 
 
 def _as_json(values: Sequence[Any]) -> str:
@@ -47,6 +70,8 @@ class SqliteRunner:
     def __init__(self, writer: Writer, readers: Readers) -> None:
         self._writer = writer
         self._readers = readers
+        self._noting: asyncio.Future[None] | None = None
+        """What was noted last, until it is written."""
 
     async def look(
         self, begin: Callable[_P, Operation[_T]], *args: _P.args, **kwargs: _P.kwargs
@@ -68,6 +93,23 @@ class SqliteRunner:
         """Write, together with others that wait."""
         return await self._writer.submit(lambda db: run(db, begin(*args, **kwargs)))
 
+    async def note(
+        self, begin: Callable[_P, Operation[None]], *args: _P.args, **kwargs: _P.kwargs
+    ) -> None:
+        """Write without waiting."""
+        self._noting = self._writer.submit(lambda db: run(db, begin(*args, **kwargs)))
+        self._noting.add_done_callback(_take_error)
+
+    async def noted(self) -> None:
+        """Wait for what was noted last: the writer keeps the order."""
+        noting = self._noting
+        if noting is not None and noting.get_loop() is asyncio.get_running_loop():
+            await asyncio.wait([noting], timeout=REQUEST_SECONDS)
+
+    async def compute(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """Work in a thread of the readers."""
+        return await self._readers.run(partial(work, *args, **kwargs))
+
     async def remove(
         self,
         tables: Sequence[str],  # noqa: ARG002 - the whole file is scrubbed
@@ -77,3 +119,9 @@ class SqliteRunner:
     ) -> _T:
         """Write, and overwrite soon what was removed."""
         return await self._writer.remove(lambda db: run(db, begin(*args, **kwargs)))
+
+
+def _take_error(noted: asyncio.Future[None]) -> None:
+    """Take the error of a note: nobody waits for it, and asyncio would log its text."""
+    if not noted.cancelled():
+        noted.exception()
