@@ -18,7 +18,7 @@ import pytest
 from holdfast.calling.upstreams import Upstream as UpstreamSettings
 from holdfast.settings import Settings
 from holdfast.store import Scope
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from holdfast.store.usage_ledger import Amount
 from holdfast.surfaces.proxy import upstream_calls
 from holdfast.surfaces.proxy.allowance import LEASE_SECONDS, AllowanceError, Allowances
@@ -266,7 +266,7 @@ def test_a_call_that_lasts_keeps_its_reservation(monkeypatch: pytest.MonkeyPatch
 
 def test_what_a_dead_process_had_reserved_counts_with_its_input() -> None:
     async def main() -> None:
-        store, now, scopes = MemoryStore(), [NOON], [Scope("u", "w")]
+        store, now, scopes = open_memory(), [NOON], [Scope("u", "w")]
         dead = Allowances(Settings(daily_tokens=100), store, lambda: now[0])
         await dead.reserve(scopes, Amount(100), Amount(30))
         living = Allowances(Settings(daily_tokens=100), store, lambda: now[0])
