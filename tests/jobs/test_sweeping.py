@@ -119,12 +119,17 @@ def test_a_worker_beside_other_work_sweeps_by_itself(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
-def test_the_library_has_a_worker_and_a_short_visit_never_touches_the_queue() -> None:
+def test_the_library_has_a_worker_and_a_short_visit_never_touches_the_queue(
+    tmp_path: Path,
+) -> None:
+    url = f"sqlite:///{tmp_path}/holdfast.db"
+
     async def work() -> None:
-        async with Holdfast.open(settings=Settings(store_url="memory:")) as engine:
+        async with Holdfast.open(settings=Settings(store_url=url)) as engine:
             assert engine.jobs is not None
-            store = engine.store
+        store = await open_store(url)
         assert await store.jobs.latest(None) == []
+        await store.close()
 
     asyncio.run(work())
 

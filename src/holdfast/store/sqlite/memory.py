@@ -63,7 +63,7 @@ class MemoryDatabase:
         return future
 
     async def remove(self, job: Job[_T]) -> _T:
-        """Run a job that removes records for good, and returns whether it removed any."""
+        """Run a job that removes records for good; a false result means none."""
         return await self.submit(lambda db: scrubbing.counted(db, job))
 
     async def run(self, job: Callable[[], _T]) -> _T:
@@ -71,7 +71,7 @@ class MemoryDatabase:
         return await asyncio.to_thread(job)
 
     async def read(self, job: Job[_T]) -> _T:
-        """Run a job that reads; no other job changes what it reads meanwhile."""
+        """Run a job that reads; no other job runs meanwhile."""
         return self._on_connection(job)
 
     async def look(self, job: Job[_T]) -> _T:
@@ -85,7 +85,7 @@ class MemoryDatabase:
             return job(self._db)
 
     def scrub_soon(self) -> None:
-        """Do nothing: no byte of a removed record is on a disk, nor goes into a copy."""
+        """Do nothing: removed records are on no disk, and copies are written without them."""
 
     async def scrub(self, *, whole: bool) -> bool:
         """Return True: nothing is on a disk."""

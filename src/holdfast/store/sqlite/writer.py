@@ -34,13 +34,13 @@ _T = TypeVar("_T")
 
 
 class Writer(Protocol):
-    """Runs jobs that write, in order; each whole or not at all."""
+    """Runs jobs that write, in order; each is committed or rolled back."""
 
     def submit(self, job: Job[_T]) -> asyncio.Future[_T]:
         """Run a job; the result is there once it is durable."""
 
     async def remove(self, job: Job[_T]) -> _T:
-        """Run a job that removes records for good, and returns whether it removed any."""
+        """Run a job that removes records for good; a false result means none."""
 
 
 class Readers(Protocol):
@@ -70,10 +70,10 @@ class Database(Protocol):
         """What runs jobs that read."""
 
     def scrub_soon(self) -> None:
-        """Overwrite what was removed, behind the caller's back."""
+        """Overwrite removed records soon; return at once."""
 
     async def scrub(self, *, whole: bool) -> bool:
-        """Overwrite what was removed; return whether nothing is left."""
+        """Overwrite removed records; return whether none is left."""
 
     async def secret(self) -> bytes:
         """Return the random key of the store."""
@@ -82,7 +82,7 @@ class Database(Protocol):
         """Write all records to a new file."""
 
     async def close(self) -> None:
-        """Finish what is being written and let go."""
+        """Finish the queued writes and close."""
 
 
 class FileDatabase:
@@ -99,11 +99,11 @@ class FileDatabase:
             self.readers = FileReaders(file, self.breaker)
 
     def scrub_soon(self) -> None:
-        """Overwrite what was removed, in a thread; nobody waits for it."""
+        """Overwrite removed records in a thread; return at once."""
         self.writer.scrubber.begin()
 
     async def scrub(self, *, whole: bool) -> bool:
-        """Overwrite what was removed in the file and its log; return whether nothing is left."""
+        """Overwrite removed records in the file and its log; return whether none is left."""
         return await asyncio.to_thread(self.writer.scrubber.scrub, whole=whole)
 
     async def secret(self) -> bytes:
@@ -116,7 +116,7 @@ class FileDatabase:
         await self.readers.run(partial(copying.write_whole, copy, target))
 
     async def close(self) -> None:
-        """Finish what is being written and let go of the file."""
+        """Finish the queued writes and close the file."""
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
@@ -126,7 +126,7 @@ class FileDatabase:
 
 
 class FileWriter:
-    """Runs jobs in order, in a thread of its own; each whole or not at all."""
+    """Runs jobs in order in one thread; each is committed or rolled back."""
 
     def __init__(self, file: StoreFile, breaker: Breaker) -> None:
         self._where = str(file.path)
@@ -150,7 +150,7 @@ class FileWriter:
         return removed
 
     def close(self) -> None:
-        """Finish what is queued, then let go of the file."""
+        """Finish the queued writes, then close the file."""
         self.scrubber.wait()
         self._lane.close()
         self._file.close()
@@ -162,8 +162,8 @@ class FileWriter:
         except BaseException as error:  # noqa: BLE001 - whoever waits must be told
             self._file.suspect(error)
             if len(together) == 1 or isinstance(error, (apsw.BusyError, StoreUnavailableError)):
-                # Who waited for another process in vain has waited for all of them; and a file
-                # that is gone is gone for all of them.
+                # Another process holds the lock, or the file is missing: the jobs would fail one
+                # by one for the same reason.
                 ours = _in_our_words(error, self._where)
                 return [Outcome(item.future, None, ours) for item in together]
             # One of them failed, and nothing is written yet: each alone gets its own outcome.
@@ -190,7 +190,7 @@ def _in_one_transaction(db: apsw.Connection, jobs: list[Job[Any]]) -> list[Any]:
 
 
 def _leave_transaction(db: apsw.Connection) -> None:
-    """Roll back what an internal error has left open: nothing could be written or read after it."""
+    """Roll back a transaction that an internal error left open: it would block later jobs."""
     if db.in_transaction:
         db.execute("ROLLBACK")
 
@@ -269,7 +269,7 @@ class FileReaders:
             idle.close()
 
     def close(self) -> None:
-        """Finish what is being read, then let go."""
+        """Finish the running reads, then close the connections."""
         self._closed = True
         self._looks.close()
         self._threads.shutdown(wait=True)
