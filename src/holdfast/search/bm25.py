@@ -40,5 +40,5 @@ class Bm25(NamedTuple):
 USUAL = Bm25()
 """For turns, tools and passages of sources."""
 OF_PASSAGES = Bm25(b=0.5)
-"""For the parts of one content. The lower `b` was chosen with the ranking of tool results; at 0.75
-the order of some rows and log lines changes, and with it the bytes of citations."""
+"""For the parts of one content. The ranking of tool results was tuned with this `b`; at 0.75, 35 of
+399 citations of recorded results change."""
