@@ -44,6 +44,9 @@ class Expansion(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     """Why there is no content, if there is none; then `text` holds it too, and the next step."""
 
+    is_answer: bool = False
+    """This is what answers the user's question: the call had only the example of a citation."""
+
     def __repr__(self) -> str:
         return f"<Expansion of {self.tokens} tokens, {self.remaining} {self.unit} remaining>"
 
