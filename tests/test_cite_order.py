@@ -11,10 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.cite import Citation, CitingRules, cite, count
+from holdfast.condense.addresses import quoted_line
 from holdfast.condense.condenser import Passage
 from holdfast.condense.fields import named_fields
 from holdfast.condense.places import lies_within, short_place, without_path
-from holdfast.condense.quoted_lines import quoted_line
 from holdfast.condense.source import Source
 from holdfast.voice import HEADINGS
 from tests.test_cite_whole import FORMS, LINES, written

@@ -14,7 +14,7 @@ from holdfast.store import Scope
 from holdfast.store.memory import MemoryStore
 from holdfast.store.queue import Claim, Job
 from holdfast.store.records import Summary
-from holdfast.trim.runs import listed
+from holdfast.trim.pieces import listed
 from holdfast.trim.telling import transcript
 from holdfast.wire import read
 from tests.engine.summed_up import LIE, QUOTAS, SETTINGS, Model

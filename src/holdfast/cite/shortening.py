@@ -21,7 +21,7 @@ from holdfast.condense.relevance import rank
 from holdfast.condense.severity import alert_lines
 from holdfast.condense.source import Source
 from holdfast.condense.spans import Span, cut, line_spans, where
-from holdfast.expand.ways import call_of
+from holdfast.expand.tool import call_of
 from holdfast.voice import CUT, fenced
 
 LEAST_SHOWN = 0.8

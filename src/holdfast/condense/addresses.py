@@ -7,6 +7,10 @@ slashes of their own.
 
 The patterns are in `re`: they are asked about a question, and about paths of at most 300 characters
 that stand in it.
+
+The line of a text that a question quotes, with or without its numbers and ids. People quote a
+message as they remember it: `failed to open: permission denied` of a line that has a time, a file
+and an id between the words.
 """
 
 from __future__ import annotations
@@ -14,9 +18,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.condense.pieces import Place
+from holdfast.condense.question import fold, quotations
+from holdfast.condense.source import Source
+from holdfast.condense.spans import LONG_LINE, lines_where, without_colours
 
 _MOST_PATHS = 4
 MOST_FOUND = 3
@@ -133,3 +140,59 @@ def _step(node: Any, path: str) -> tuple[Any, int] | None:
     # A key may hold dots: the longest that is there.
     longest = next((end for end in reversed(ends) if path[begin:end] in node), None)
     return None if longest is None else (path[begin:longest], longest)
+
+
+_LEAST_WORDS = 3
+"""Fewer words are a name, and a name stands in many lines that the question does not mean."""
+_MOST_LINES = 2_000
+"""Lines with the longest word of a quote that are looked at."""
+
+
+class QuotedLine(NamedTuple):
+    """A line of a text, with its number counted from 1."""
+
+    text: str
+    number: int
+
+    @property
+    def where(self) -> str:
+        """The place, as a citation names it."""
+        return lines_where(self.number, self.number)
+
+
+def quoted_line(source: Source, question: str) -> QuotedLine | None:
+    """Return the one line that has all words of a quote in their order; None if several have."""
+    quotes = [
+        words for text in quotations(question) if len(words := fold(text).split()) >= _LEAST_WORDS
+    ]
+    if source.document is not None or not quotes:
+        return None
+    plain = without_colours(source)
+    text, words = fold(plain.text), max(quotes, key=len)
+    longest = max(words, key=len)
+    spans: list[tuple[int, int]] = []
+    end = 0
+    for _ in range(_MOST_LINES):
+        at = text.find(longest, end)
+        if at < 0:
+            break
+        start = text.rfind("\n", 0, at) + 1
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end
+        if end - start <= LONG_LINE and _in_order(words, text[start:end]):
+            spans.append((start, end))
+    else:
+        return None
+    if len(spans) != 1:
+        return None
+    [(start, end)] = spans
+    return QuotedLine(plain.text[start:end].strip(), plain.line_at(start))
+
+
+def _in_order(words: list[str], line: str) -> bool:
+    at = 0
+    for word in words:
+        at = line.find(word, at) + len(word)
+        if at < len(word):
+            return False
+    return True
