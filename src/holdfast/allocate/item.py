@@ -22,9 +22,10 @@ from typing import Protocol
 
 import msgspec
 
-from holdfast.condense.question import terms
-from holdfast.condense.relevance import hits_by_text
 from holdfast.errors import SettingsError
+from holdfast.search.bm25 import rarity
+from holdfast.search.passages import hits_by_text
+from holdfast.search.query import terms
 
 DEFAULT_PRIORITY = 0.5
 
@@ -175,10 +176,8 @@ def _by_words(query: str, texts: Sequence[str]) -> list[float]:
     scores = [0.0] * len(texts)
     total = 0.0
     for term, holders in zip(wanted, hits_by_text(wanted, texts), strict=True):
-        # As in BM25; the 1 keeps a term that every text holds from counting nothing where there
-        # is but one text.
-        rarity = math.log(1 + (len(texts) - len(holders) + 0.5) / (len(holders) + 0.5))
-        weight = term.weight * (rarity if len(texts) > 1 else 1.0)
+        # A term of the only text would count next to nothing.
+        weight = term.weight * (rarity(len(holders), len(texts)) if len(texts) > 1 else 1.0)
         total += weight
         for index in holders:
             scores[index] += weight

@@ -21,9 +21,10 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from holdfast.condense.pieces import Place
-from holdfast.condense.question import fold, quotations
 from holdfast.condense.source import Source
 from holdfast.condense.spans import LONG_LINE, lines_where, without_colours
+from holdfast.search.query import quotations
+from holdfast.search.words import fold
 
 _MOST_PATHS = 4
 MOST_FOUND = 3

@@ -25,6 +25,7 @@ from functools import cache
 from itertools import chain
 from typing import NamedTuple
 
+from holdfast.search.stems import first_letters
 from holdfast.summarise.measures import Figure, figure_at, number, plain, spellings_of
 
 # Between a denial and what it denies may stand two words that say nothing themselves. `Not only`
@@ -46,7 +47,7 @@ _DENYING = re.compile(
     re.IGNORECASE,
 )
 _DENIED_WORD = re.compile(r"[^\W\d_]{4,}")
-_DENIED_STEM = 6
+_DENIED_LETTERS = 6
 """Letters by which a word is known again in another form: `connect`, `connected`."""
 
 
@@ -70,7 +71,7 @@ def denied_only(source: str, sentences: Iterable[str]) -> set[str]:
 
 
 def _stem(word: str) -> str:
-    return word[:_DENIED_STEM].lower()
+    return first_letters(word, _DENIED_LETTERS)
 
 
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f"
@@ -96,7 +97,7 @@ _PAIR = re.compile(f"(?=([{_CJK}]{{2}}))")
 _COMPOUND = re.compile(r"(?:twen|thir|for|fif|six|seven|eigh|nine)ty-[a-z]{3,5}", re.IGNORECASE)
 _LOOKED_FOR = 64
 """Statements that are looked for as they stand; those of a longer list are not believed."""
-_STEM = 5
+_STEM_LETTERS = 5
 """Letters by which a word is known again in another form."""
 
 
@@ -153,7 +154,7 @@ def shared_words(summary: str, source: str) -> float:
 
 
 def _stems(text: str) -> set[str]:
-    stems = {word[:_STEM].lower() for word in _WORD.findall(text)}
+    stems = {first_letters(word, _STEM_LETTERS) for word in _WORD.findall(text)}
     return stems if text.isascii() else stems | set(_PAIR.findall(text))
 
 
