@@ -140,7 +140,7 @@ def accept(
       holdfast mcp accept github search_issues
     """
     from holdfast.models.embedding import tool_embedder  # noqa: PLC0415 - as the next
-    from holdfast.surfaces.mcp.pins import is_waiting, waiting  # noqa: PLC0415
+    from holdfast.surfaces.mcp.catalog import is_waiting, waiting  # noqa: PLC0415
     from holdfast.toolbox.box import Toolbox  # noqa: PLC0415 - numpy takes 80 ms to load
 
     settings = Settings.load(output=output, color=color, store_url=store)

@@ -18,8 +18,8 @@ from rich.text import Text
 from holdfast.errors import HoldfastError
 from holdfast.settings import Settings
 from holdfast.store import Store
-from holdfast.surfaces.proxy.quality import quality as measured
 from holdfast.surfaces.proxy.report import By, about, dollars, percent, report
+from holdfast.surfaces.proxy.report import quality as measured
 
 from ._output import ColorOption, Output, OutputOption, remark, table
 from ._store import DEFAULT, StoreOption, TenantOption, UserOption, scopes_of, with_store
