@@ -42,7 +42,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     edits: tuple[Edit, ...] = ()
     warnings: tuple[str, ...] = ()
     turn: int = 0
-    """Its number in the session: see `holdfast show`."""
+    """Its number in the session: see `holdfast request show`."""
     session: str = ""
     body: bytes = b""
     """The answer as the provider wrote it, without the calls that were answered inside."""
