@@ -17,13 +17,12 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from holdfast.answers.guards import GUARDS, disagreement
+from holdfast.answers.guards import GUARDS, disagreement, unshared_because
 from holdfast.answers.reading import Reading, read
-from holdfast.answers.sharing import unshared_because
 from holdfast.answers.vectors import cosines, quantized, vector_of
 from holdfast.models.embedding import open_embedder
 from holdfast.models.protocol import Embedder
-from tests.recorded import DATA
+from tests.support.recorded import DATA
 
 PAIRS = DATA / "cache_pairs" / "pairs.jsonl"
 THRESHOLD = 0.97

@@ -21,7 +21,7 @@ class BackgroundSettings(ContentSettings, frozen=True, kw_only=True):
         bool,
         Meta(
             description="Whether the library and the proxy do jobs of the queue beside their own "
-            "work; off: only `holdfast worker` does."
+            "work; off: only `holdfast jobs worker` does."
         ),
     ] = True
     sweep_hours: Annotated[
@@ -117,7 +117,7 @@ class BackgroundSettings(ContentSettings, frozen=True, kw_only=True):
         Meta(
             description="By which meaning recall compares what was said: wordllama's, if the extra "
             "embeddings is installed; minilm's, better and slower, which needs the extra embed; or "
-            "none, by words alone. After a change, `holdfast recall --reindex`."
+            "none, by words alone. After a change, `holdfast memory recall --reindex`."
         ),
     ] = "wordllama"
     tool_embedder: Annotated[

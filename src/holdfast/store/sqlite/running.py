@@ -103,7 +103,9 @@ class SqliteRunner:
     async def noted(self) -> None:
         """Wait for what was noted last: the writer keeps the order."""
         noting = self._noting
-        if noting is not None and noting.get_loop() is asyncio.get_running_loop():
+        if noting is None or noting.done():
+            return
+        if noting.get_loop() is asyncio.get_running_loop():
             await asyncio.wait([noting], timeout=REQUEST_SECONDS)
 
     async def compute(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:

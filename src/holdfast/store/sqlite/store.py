@@ -18,7 +18,6 @@ import apsw
 from holdfast.store import answer_shelf, rules, tool_shelf, transfer
 from holdfast.store.across import AcrossScopes
 from holdfast.store.answer_shelf import AnswerShelf
-from holdfast.store.deadline import Breaker
 from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
 from holdfast.store.operations import facts, originals, sessions, turn_records, upkeep
@@ -45,7 +44,6 @@ from holdfast.store.records import (
 from holdfast.store.scope import Scope
 from holdfast.store.sqlite import (
     answers,
-    copying,
     erasing,
     journal,
     moving,
@@ -54,19 +52,14 @@ from holdfast.store.sqlite import (
     tools,
     turns,
 )
-from holdfast.store.sqlite.driver import (
-    BUSY_SECONDS,
-    Job,
-    in_our_words,
-    secret_beside,
-)
-from holdfast.store.sqlite.file import StoreFile
+from holdfast.store.sqlite.driver import BUSY_SECONDS, Job
 from holdfast.store.sqlite.ledger import SqliteLedger
+from holdfast.store.sqlite.memory import MemoryDatabase
 from holdfast.store.sqlite.queue import SqliteQueue
 from holdfast.store.sqlite.running import SqliteRunner
 from holdfast.store.sqlite.shelf import SqliteTurns
 from holdfast.store.sqlite.ticking import Ticking
-from holdfast.store.sqlite.writer import Readers, Writer
+from holdfast.store.sqlite.writer import Database, FileDatabase
 from holdfast.store.tool_shelf import ToolShelf
 from holdfast.store.turn_shelf import TurnShelf
 from holdfast.store.usage_ledger import UsageLedger
@@ -75,22 +68,13 @@ _T = TypeVar("_T")
 
 
 class SqliteStore:
-    """Keeps everything in one file; several processes may use it at once."""
+    """Keeps everything in one file, which several processes may use at once, or in memory."""
 
-    def __init__(
-        self,
-        path: Path,
-        writer: Writer,
-        readers: Readers,
-        clock: Callable[[], float],
-        breaker: Breaker,
-    ) -> None:
-        self.url = f"sqlite:///{path}"
-        self._breaker = breaker
-        breaker.check = self.check
-        self._path = path
-        self._writer = writer
-        self._readers = readers
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        self.url = database.url
+        self._database = database
+        self._writer = writer = database.writer
+        self._readers = readers = database.readers
         self._runner = SqliteRunner(writer, readers)
         self._read = readers.read
         self._clock = clock
@@ -121,15 +105,15 @@ class SqliteStore:
         busy_seconds: float = BUSY_SECONDS,
     ) -> Self:
         """Open the file, and make it if it is not there."""
-        place = Path(path).absolute()
+        file = await asyncio.to_thread(FileDatabase, Path(path).absolute(), busy_seconds)
+        store = cls(file, clock)
+        file.breaker.check = store.check
+        return store
 
-        def work(breaker: Breaker) -> tuple[Writer, Readers]:
-            with in_our_words(str(place)):
-                file = StoreFile(place, busy_seconds)
-                return Writer(file, breaker), Readers(file, breaker)
-
-        breaker = Breaker(str(place))
-        return cls(place, *await asyncio.to_thread(work, breaker), clock, breaker)
+    @classmethod
+    def in_memory(cls, *, clock: Callable[[], float] = time.time) -> Self:
+        """Return an empty store that keeps nothing beyond its process."""
+        return cls(MemoryDatabase(), clock)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
@@ -326,7 +310,7 @@ class SqliteStore:
     async def erase(self, scope: Scope) -> Erased:
         """Remove every record of this user and workspace."""
         erased = await self._erase(scope)
-        self._writer.scrubber.begin()
+        self._database.scrub_soon()
         return erased
 
     async def erase_all(self) -> Erased:
@@ -334,7 +318,7 @@ class SqliteStore:
         erased = Erased()
         for scope in await self._read(erasing.owners):
             erased += await self._erase(scope)
-        self._writer.scrubber.begin()
+        self._database.scrub_soon()
         return erased
 
     async def _erase(self, scope: Scope) -> Erased:
@@ -353,7 +337,7 @@ class SqliteStore:
 
     async def scrub(self, *, whole: bool = False) -> bool:
         """Overwrite removed records in the file and its log."""
-        return await asyncio.to_thread(self._writer.scrubber.scrub, whole=whole)
+        return await self._database.scrub(whole=whole)
 
     async def removals(self) -> int:
         """Return how often records were removed for good."""
@@ -395,22 +379,17 @@ class SqliteStore:
         return await self._runner.fetch(sessions.scopes)
 
     async def secret(self) -> bytes:
-        """A random key, in a file beside the store."""
-        return await asyncio.to_thread(secret_beside, self._path)
+        """Return a random key of this store."""
+        return await self._database.secret()
 
     async def backup(self, path: str) -> None:
         """Write a copy of the whole store while it is in use."""
         await self._write(_nothing)
-        await self._readers.run(partial(copying.write_copy, self._path, Path(path).absolute()))
+        await self._database.write_copy(Path(path).absolute())
 
     async def close(self) -> None:
         """Finish what is being written and let go."""
-        await asyncio.to_thread(self._close)
-
-    def _close(self) -> None:
-        self._breaker.close()
-        self._readers.close()
-        self._writer.close()
+        await self._database.close()
 
 
 def _nothing(db: apsw.Connection) -> None:
