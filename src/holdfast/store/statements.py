@@ -29,7 +29,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import cache
 from importlib import resources
 from operator import attrgetter, itemgetter
-from typing import Any, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from holdfast.store.scope import Scope
 
@@ -76,6 +76,11 @@ class BoundText(NamedTuple):
         for place in self.lists:
             encoded[place] = encode(bound[place])
         return tuple(encoded)
+
+    def bind_many(self, scope: Scope, rows: Iterable[Values]) -> list[tuple[Any, ...]]:
+        """Return the values of several runs, in which there are no lists."""
+        of_scope, of_values = self.of_scope(scope), self.of_values
+        return [of_scope + of_values(values) for values in rows]
 
 
 class Statement:
@@ -177,12 +182,12 @@ class Statements:
 
     def __init__(self, statements: dict[str, Statement]) -> None:
         self.by_name = statements
+        self.__dict__.update(statements)
 
-    def __getattr__(self, name: str) -> Statement:
-        try:
-            return self.by_name[name]
-        except KeyError:
-            raise AttributeError(f"no statement is named {name}") from None
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Statement:
+            """Return a statement."""
 
 
 @cache
@@ -276,10 +281,16 @@ def _several(sql: str, width: int) -> Callable[[int], str] | None:
 def _of_scope(attributes: list[str]) -> Callable[[Scope], tuple[Any, ...]]:
     if len(attributes) > 1:
         return attrgetter(*attributes)
-    return lambda scope: tuple(getattr(scope, name) for name in attributes)
+    if not attributes:
+        return lambda _: ()
+    value_of = attrgetter(*attributes)
+    return lambda scope: (value_of(scope),)
 
 
 def _of_values(names: list[str]) -> Callable[[Values], tuple[Any, ...]]:
     if len(names) > 1:
         return itemgetter(*names)
-    return lambda values: tuple(values[name] for name in names)
+    if not names:
+        return lambda _: ()
+    (name,) = names
+    return lambda values: (values[name],)

@@ -244,8 +244,11 @@ def _ref_values(line: RefLine, *, removed: bool = False) -> Values:
     detail = Detail(
         summary=line.summary, compressed=line.compressed, meta=line.meta, flags=line.flags
     )
-    values |= {"meta": rules.to_json(line.meta), "flags": rules.to_json(line.flags)}
-    return values | {"removed": removed, "detail": rules.to_json(detail)}
+    values["meta"] = rules.to_json(line.meta) if line.meta else "{}"
+    values["flags"] = rules.to_json(line.flags) if line.flags else "[]"
+    values["removed"] = removed
+    values["detail"] = rules.to_json(detail)
+    return values
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -454,8 +457,10 @@ _ENTRY_COLUMNS = ("at", "ref_id", "sha256", "action", "size", "from_tokens", "to
 
 def _entry_values(entry: AuditEntry) -> Values:
     values = {name: getattr(entry, name) for name in _ENTRY_COLUMNS}
-    flags = rules.to_json(entry.flags)
-    return values | {"used_in": entry.session, "flags": flags, "entry": rules.to_json(entry)}
+    values["used_in"] = entry.session
+    values["flags"] = rules.to_json(entry.flags) if entry.flags else "[]"
+    values["entry"] = rules.to_json(entry)
+    return values
 
 
 def entries(scope: Scope, *, limit: int, before: int) -> Operation[list[AuditEntry]]:

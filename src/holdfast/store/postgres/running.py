@@ -40,8 +40,7 @@ async def _rows(connection: Connection, call: Call) -> list[Any]:
         if many is None:
             rows = await connection.fetch(text.sql, *text.bind(scope, values, _as_array))
         elif many:
-            every = [text.bind(scope, each, _as_array) for each in many]
-            await connection.executemany(text.sql, every)
+            await connection.executemany(text.sql, text.bind_many(scope, many))
     return rows
 
 

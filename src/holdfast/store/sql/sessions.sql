@@ -60,7 +60,7 @@ ORDER BY s.updated_at DESC, s.session DESC LIMIT :limit
 SELECT s.record FROM json_each(:heads) AS h
 CROSS JOIN sessions AS s INDEXED BY sessions_by_head ON s.head = h.value
 WHERE s.workspace = :workspace AND s.owner = :owner AND s.closed_at IS NULL
-AND (:of_any OR (s.client_session = :client_session AND s.client_agent = :client_agent))
+AND (:of_any OR (s.client_session, s.client_agent) = (:client_session, :client_agent))
 ORDER BY h.key, s.updated_at DESC, s.session DESC LIMIT 1
 
 -- name: with_head (postgres)

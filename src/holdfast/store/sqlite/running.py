@@ -6,7 +6,6 @@ running: after writer. All statements of an operation run in one thread, one beh
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
@@ -14,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import apsw
 
+from holdfast.store import rules
 from holdfast.store.deadline import REQUEST_SECONDS
 from holdfast.store.sqlite.writer import Readers, Writer
 from holdfast.store.statements import Call, Operation
@@ -41,9 +41,9 @@ def _rows(db: apsw.Connection, call: Call) -> list[Any]:
         if many is None:
             rows = db.execute(text.sql, text.bind(scope, values, _as_json)).fetchall()
         elif text.several is None:
-            db.executemany(text.sql, [text.bind(scope, each, _as_json) for each in many])
+            db.executemany(text.sql, text.bind_many(scope, many))
         else:
-            _insert(db, text.several, [text.bind(scope, each, _as_json) for each in many])
+            _insert(db, text.several, text.bind_many(scope, many))
     return rows
 
 
@@ -61,7 +61,7 @@ def _insert(
 
 
 def _as_json(values: Sequence[Any]) -> str:
-    return json.dumps(list(values))
+    return rules.to_json(list(values))
 
 
 class SqliteRunner:
