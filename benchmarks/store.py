@@ -18,7 +18,7 @@ from rich.table import Table
 
 from benchmarks import ratios
 from holdfast.store import Content, Scope, Store, open_store
-from holdfast.store.operations.originals import Detail
+from holdfast.store.operations.ref_rows import Detail
 from holdfast.store.pack import pack
 from holdfast.store.refs import digest, ref_id
 from holdfast.store.rules import to_json

@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from holdfast.store import rules
 from holdfast.store.operations import contents, facts
-from holdfast.store.records import AuditEntry, Content, Damage, RefInfo, Stored
+from holdfast.store.operations.ref_rows import WIDTH, Detail, RefRow, entry_values, ref_values
+from holdfast.store.records import AuditEntry, Content, Damage, Stored
 from holdfast.store.refs import RefName, parse
 from holdfast.store.scope import Scope
 from holdfast.store.statements import Operation, Row, Runner, Values, load
@@ -26,101 +27,6 @@ _NEWEST = 2**62
 """Above the number of every ref."""
 
 _sql = load("originals")
-
-
-class Detail(msgspec.Struct, frozen=True, kw_only=True):
-    """What is only ever read together with its ref."""
-
-    summary: str
-    compressed: str
-    meta: dict[str, str]
-    flags: tuple[str, ...]
-
-
-class RefRow(NamedTuple):
-    """A ref as it is stored."""
-
-    ref_id: str
-    kind: str
-    sha256: str
-    size: int
-    tokens: int
-    created_at: float
-    written_at: float
-    expires_at: float | None
-    accessed_at: float | None
-    accesses: int
-    detail_json: str
-    removed: bool
-    damage: str | None
-    number: int
-    """Its place in the order of storing."""
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """The hash and the kind, by which a ref is known."""
-        return self.sha256, self.kind
-
-    @property
-    def detail(self) -> Detail:
-        """The part of it that is stored as JSON."""
-        return rules.from_json(self.detail_json, Detail)
-
-    def info(self, now: float) -> RefInfo:
-        """Return the ref in the words of the protocol."""
-        return RefInfo(
-            ref_id=self.ref_id,
-            kind=self.kind,
-            sha256=self.sha256,
-            size=self.size,
-            tokens=self.tokens,
-            **msgspec.structs.asdict(self.detail),
-            created_at=self.created_at,
-            expires_at=self.expires_at,
-            accessed_at=self.accessed_at,
-            accesses=self.accesses,
-            state=rules.state_of(
-                removed=bool(self.removed),
-                damage=self.damage,
-                expires_at=self.expires_at,
-                now=now,
-            ),
-        )
-
-    def entry(self, scope: Scope, action: str, now: float) -> AuditEntry:
-        """Return the entry of the audit that tells what became of it."""
-        return AuditEntry(
-            at=now,
-            session=scope.session,
-            ref_id=self.ref_id,
-            sha256=self.sha256,
-            action=action,
-            size=self.size,
-            from_tokens=self.tokens,
-            to_tokens=0,
-            flags=self.detail.flags,
-        )
-
-    def line(self, uses: Sequence[str], data: bytes | None) -> RefLine:
-        """Return the ref as it is exported."""
-        return RefLine(
-            ref_id=self.ref_id,
-            kind=self.kind,
-            sha256=self.sha256,
-            size=self.size,
-            tokens=self.tokens,
-            **msgspec.structs.asdict(self.detail),
-            created_at=self.created_at,
-            written_at=self.written_at,
-            expires_at=self.expires_at,
-            accessed_at=self.accessed_at,
-            accesses=self.accesses,
-            uses=tuple(uses),
-            data=data,
-        )
-
-
-_WIDTH = len(RefRow._fields)
 
 
 # --- storing -------------------------------------------------------------------------------------
@@ -172,7 +78,7 @@ def store(
             to_tokens=content.compressed_tokens,
             flags=line.flags,
         )
-        writes.append((earlier is not None, _ref_values(line) | _entry_values(entry)))
+        writes.append((earlier is not None, ref_values(line) | entry_values(entry)))
     # In the order given, which is that of the audit; mostly all are new, or all are known.
     for is_known, run in groupby(writes, key=itemgetter(0)):
         statement = _sql.put_known if is_known else _sql.put_new
@@ -233,24 +139,6 @@ def _refreshed(known: RefLine, content: Content, now: float) -> RefLine:
     )
 
 
-_REF_COLUMNS = (
-    "ref_id", "kind", "sha256", "size", "tokens", "summary", "compressed", "created_at",
-    "written_at", "expires_at", "accessed_at", "accesses",
-)  # fmt: skip
-
-
-def _ref_values(line: RefLine, *, removed: bool = False) -> Values:
-    values = {name: getattr(line, name) for name in _REF_COLUMNS}
-    detail = Detail(
-        summary=line.summary, compressed=line.compressed, meta=line.meta, flags=line.flags
-    )
-    values["meta"] = rules.to_json(line.meta) if line.meta else "{}"
-    values["flags"] = rules.to_json(line.flags) if line.flags else "[]"
-    values["removed"] = removed
-    values["detail"] = rules.to_json(detail)
-    return values
-
-
 # --- reading -------------------------------------------------------------------------------------
 
 
@@ -281,7 +169,7 @@ def _open(scope: Scope, ref: str) -> Operation[tuple[RefRow | None, bytes | None
     row = _chosen(name, rows)
     if row is None or row[11]:
         return None, None
-    return RefRow._make(row[:_WIDTH]), contents.opened(row[2], *row[_WIDTH:])
+    return RefRow._make(row[:WIDTH]), contents.opened(row[2], *row[WIDTH:])
 
 
 def _chosen(name: RefName, rows: Sequence[Row]) -> Row | None:
@@ -449,18 +337,7 @@ def set_apart(scope: Scope, hashes: Iterable[str], now: float) -> Operation[list
 def audit(scope: Scope, entries: Sequence[AuditEntry]) -> Operation[None]:
     """Add entries to the audit trail."""
     if entries:
-        yield _sql.add_entry.many(scope, map(_entry_values, entries))
-
-
-_ENTRY_COLUMNS = ("at", "ref_id", "sha256", "action", "size", "from_tokens", "to_tokens")
-
-
-def _entry_values(entry: AuditEntry) -> Values:
-    values = {name: getattr(entry, name) for name in _ENTRY_COLUMNS}
-    values["used_in"] = entry.session
-    values["flags"] = rules.to_json(entry.flags) if entry.flags else "[]"
-    values["entry"] = rules.to_json(entry)
-    return values
+        yield _sql.add_entry.many(scope, map(entry_values, entries))
 
 
 def entries(scope: Scope, *, limit: int, before: int) -> Operation[list[AuditEntry]]:
@@ -476,13 +353,13 @@ def lines(scope: Scope, after: Any) -> Operation[Page]:
     """Return the exported lines of refs in the order of storing, with their contents."""
     rows = yield _sql.exported(scope, after=after or 0, limit=CONTENTS_PAGE)
     uses: dict[int, list[str]] = {}
-    numbers = [row[_WIDTH - 1] for row in rows]
+    numbers = [row[WIDTH - 1] for row in rows]
     for number, session in (yield _sql.uses(scope, numbers=numbers)):
         uses.setdefault(number, []).append(session)
     exported = []
     for row in rows:
-        ref = RefRow._make(row[:_WIDTH])
-        data = contents.opened(ref.sha256, *row[_WIDTH:])
+        ref = RefRow._make(row[:WIDTH])
+        data = contents.opened(ref.sha256, *row[WIDTH:])
         exported.append(ref.line(sorted(uses.get(ref.number, ())), data))
     return [*exported], numbers[-1] if len(rows) == CONTENTS_PAGE else None
 
@@ -502,7 +379,7 @@ def restore(scope: Scope, line: RefLine) -> Operation[bool]:
     is_new = earlier is None or (bool(earlier.removed) and line.data is not None)
     if is_new:
         yield from _remove(scope, [] if earlier is None else [earlier])
-        yield _sql.add(scope, **_ref_values(line, removed=line.data is None))
+        yield _sql.add(scope, **ref_values(line, removed=line.data is None))
     if line.uses:
         key = {"sha256": line.sha256, "kind": line.kind}
         yield _sql.use.many(scope, ({**key, "used_in": session} for session in line.uses))
@@ -511,7 +388,7 @@ def restore(scope: Scope, line: RefLine) -> Operation[bool]:
 
 def restore_entry(scope: Scope, entry: AuditEntry) -> Operation[bool]:
     """Write an exported entry of the audit trail; return whether it was new."""
-    if (yield _sql.has_entry(scope, **_entry_values(entry))):
+    if (yield _sql.has_entry(scope, **entry_values(entry))):
         return False
     yield from audit(scope, [entry])
     return True

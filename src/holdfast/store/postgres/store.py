@@ -8,18 +8,16 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Literal, LiteralString
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import LiteralString
 
 from holdfast.errors import StoreError
 from holdfast.store import rules
-from holdfast.store.across import AcrossScopes
 from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.deadline import has_deadline, without_deadline
-from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
-from holdfast.store.operations import facts, originals, sessions, turn_records, upkeep
-from holdfast.store.operations.across import SqlAcross
+from holdfast.store.operations import facts, upkeep
+from holdfast.store.operations.store import SqlStore
 from holdfast.store.postgres import (
     answers,
     erasing,
@@ -41,19 +39,11 @@ from holdfast.store.postgres.tools import PostgresTools
 from holdfast.store.protocol import GRACE_SECONDS, Progress
 from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
-    AuditEntry,
     Cleaned,
-    ClientKey,
     Content,
     Damage,
     Erased,
-    RefInfo,
-    SessionRecord,
-    Stored,
-    StoreStats,
     Summary,
-    Turn,
-    UsageTotal,
 )
 from holdfast.store.scope import Scope
 from holdfast.store.tool_shelf import ToolShelf
@@ -69,26 +59,21 @@ _MANY = 500
 """Contents; so many are found more slowly unless PostgreSQL knows that they are there."""
 
 
-class PostgresStore:
+class PostgresStore(SqlStore):
     """Keeps everything in the schema `holdfast` of a database."""
 
     def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
         self._database = database
-        self._clock = clock
         self._put = 0
         self._scrubber = scrubber = Scrubber(database)
-        self._runner = PostgresRunner(database, scrubber)
+        super().__init__(PostgresRunner(database, scrubber), clock)
         self._looking: asyncio.Task[None] | None = None
         """Has PostgreSQL look at its tables; held, because a loop holds its tasks weakly."""
         self.url = database.url
-        self.across: AcrossScopes = SqlAcross(self._runner, clock)
-        """Several workspaces at once."""
         self.jobs: JobQueue = PostgresQueue(database, clock)
         """Work for the background."""
         self.remembered: TurnShelf = PostgresTurns(database, scrubber)
         """What was said, turn by turn."""
-        self.facts: FactShelf = facts.SqlFactStore(self._runner)
-        """What was said."""
         self.answers: AnswerShelf = PostgresAnswers(database, clock, scrubber)
         """Answers that may be given again."""
         self.tools: ToolShelf = PostgresTools(database, clock, scrubber)
@@ -124,7 +109,7 @@ class PostgresStore:
 
     async def put(self, scope: Scope, contents: Sequence[Content]) -> None:
         """Store originals."""
-        await originals.put(self._runner, scope, contents, self._clock)
+        await super().put(scope, contents)
         before, self._put = self._put, self._put + len(contents)
         if before < _MANY <= self._put:
             looking = own_upkeep.look_at_once(self._database)
@@ -132,32 +117,6 @@ class PostgresStore:
                 self._looking = asyncio.create_task(looking, context=without_deadline())
             else:
                 await looking
-
-    async def get(self, scope: Scope, ref: str, *, peek: bool = False) -> Stored | None:
-        """Open a ref."""
-        return await originals.get(self._runner, scope, ref, self._clock, peek=peek)
-
-    async def info(self, scope: Scope, ref: str) -> RefInfo | None:
-        """What is known of a ref."""
-        await self._runner.noted()
-        row = await self._runner.fetch(originals.find, scope, ref)
-        return None if row is None else row.info(self._clock())
-
-    async def refs(
-        self, scope: Scope, *, kind: str = "", limit: int = 100, before: str = ""
-    ) -> list[RefInfo]:
-        """The refs stored last."""
-        await self._runner.noted()
-        rows = await self._runner.fetch(
-            originals.newest, scope, kind=kind, limit=limit, before=before
-        )
-        return [row.info(self._clock()) for row in rows]
-
-    async def forget(self, scope: Scope, refs: Sequence[str]) -> int:
-        """Remove refs without a trace."""
-        return await self._runner.remove(
-            originals.TABLES, originals.forget, scope, refs, self._clock()
-        )
 
     # Summaries.
 
@@ -179,101 +138,17 @@ class PostgresStore:
         summary = Summary(key, value, source, rules.expiry(self._clock(), ttl_seconds))
         await self._database.fetch(summaries.PUT, *summaries.values(scope, summary))
 
-    # Sessions and turns.
-
-    async def session(self, scope: Scope) -> SessionRecord | None:
-        """The session that the scope names."""
-        return await self._runner.look(sessions.get, scope)
-
-    async def session_beside(self, scope: Scope, journal: str) -> tuple[SessionRecord | None, int]:
-        """The session that the scope names, and how long one of its journals is."""
-        return await self._runner.look(sessions.get_beside, scope, journal)
-
-    async def sessions(
-        self, scope: Scope, *, limit: int = 100, before: str = "", client_session: str = ""
-    ) -> list[SessionRecord]:
-        """The sessions last used."""
-        return await self._runner.fetch(
-            sessions.latest, scope, limit=limit, before=before, client_session=client_session
-        )
-
-    async def session_with_head(
-        self, scope: Scope, heads: Sequence[str], *, client: ClientKey | None = None
-    ) -> SessionRecord | None:
-        """Return the open session with the first of these heads."""
-        return await self._runner.look(sessions.with_head, scope, heads, client)
-
-    async def add_turn(
-        self,
-        scope: Scope,
-        turn: Turn,
-        session: SessionRecord,
-        messages: Mapping[str, bytes | memoryview],
-    ) -> None:
-        """Append a turn to the scope's session."""
-        await turn_records.add(self._runner, scope, turn, session, messages)
-
-    async def turns(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[Turn]:
-        """The turns of the session in order."""
-        return await self._runner.fetch(turn_records.turns, scope, after=after, limit=limit)
-
-    async def messages(self, scope: Scope, hashes: Sequence[str]) -> dict[str, bytes]:
-        """The bytes of messages that this user's turns name."""
-        return await turn_records.messages(self._runner, scope, hashes, self._clock)
-
-    async def link(self, scope: Scope, names: Sequence[str]) -> None:
-        """Note under which names a provider holds the session's history."""
-        rules.check_session(scope)
-        await self._runner.write(sessions.link, scope, names)
-
-    async def session_linked(self, scope: Scope, *names: str) -> str:
-        """The session that has the first of these names."""
-        return await self._runner.look(sessions.linked, scope, names)
-
-    async def close_session(self, scope: Scope) -> None:
-        """Note that a session is over."""
-        rules.check_session(scope)
-        await self._runner.write(sessions.close, scope, self._clock())
-
     async def delete_session(self, scope: Scope) -> int:
         """Remove a session, its turns and the refs that only it used."""
         erased = await erasing.delete_session(self._database, scope, self._clock())
         self._scrubber.begin(scrubbing.TABLES if erased else ())
         return erased.refs
 
-    # Usage, calibration, audit.
-
-    async def usage(
-        self,
-        scope: Scope,
-        *,
-        by: Literal["model", "session", "day"] = "model",
-        since: float = 0.0,
-    ) -> list[UsageTotal]:
-        """Usage summed over turns."""
-        return await self._runner.fetch(turn_records.usage, scope, by=by, since=since)
-
-    async def calibration(self, scope: Scope) -> bytes | None:
-        """What was learnt from reported usage."""
-        return await self._runner.fetch(sessions.calibration, scope)
-
-    async def save_calibration(self, scope: Scope, data: bytes) -> None:
-        """Keep what was learnt."""
-        await self._runner.write(sessions.save_calibration, scope, data)
-
-    async def audit(self, scope: Scope, *, limit: int = 100, before: int = 0) -> list[AuditEntry]:
-        """The newest compressions."""
-        return await self._runner.fetch(originals.entries, scope, limit=limit, before=before)
-
     # Upkeep.
 
     async def check(self) -> None:
         """Raise unless the store can be read and written now."""
         await self._database.check()
-
-    async def stats(self, scope: Scope) -> StoreStats:
-        """How full the store is."""
-        return await self._runner.fetch(upkeep.stats, scope, [scope.workspace], self._clock())
 
     async def verify(self, scope: Scope, progress: Progress | None = None) -> list[Damage]:
         """Read everything once."""
@@ -320,10 +195,6 @@ class PostgresStore:
     async def restore(self, scope: Scope, lines: AsyncIterator[bytes]) -> int:
         """Read what `export` wrote."""
         return await moving.restore(self._database, scope, lines)
-
-    async def scopes(self) -> list[Scope]:
-        """Everyone who has something here."""
-        return await self._runner.fetch(sessions.scopes)
 
     async def secret(self) -> bytes:
         """A random key, in the database itself: many machines must agree on it."""
