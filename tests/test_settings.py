@@ -195,7 +195,7 @@ def test_unknown_argument_is_refused(tmp_path: Path) -> None:
 
 
 def test_all_problems_are_named_at_once(tmp_path: Path) -> None:
-    path = write(tmp_path, 'colr = "never"\nmax_json_keys = "many"\n')
+    path = write(tmp_path, 'colr = "never"\nmax_body_bytes = "many"\n')
     with pytest.raises(SettingsError) as caught:
         Settings.load(cwd=tmp_path, environ={"HOLDFAST_OUTPUT": "xml"})
     for part in (f"{path}:1", f"{path}:2", "environment HOLDFAST_OUTPUT", "3 problems"):

@@ -75,7 +75,6 @@ def test_what_another_model_or_prompt_would_say_is_another_summary() -> None:
         for other in (
             {"summarization_provider": "openai:other"},
             {"summarization_prompt_version": "v2"},
-            {"summary_tokens_per_artifact": 60},
         ):
             changed = FoldSummaries(store, msgspec.structs.replace(SETTINGS, **other))
             await changed.ask(HERE, "openai-chat", [job.ref_id])

@@ -57,9 +57,7 @@ def cite(
       holdfast cite rows.json --question "which orders are late?"
       curl -s https://example.com | holdfast cite - --url https://example.com
     """
-    settings = Settings.load(
-        output=output, color=color, store_url=store, cite_max_tokens=max_tokens
-    )
+    settings = Settings.load(output=output, color=color, store_url=store)
     if kind is not None and not KIND.fullmatch(kind):
         raise HoldfastError(
             "the kind is no name", where="--kind", fix="Use small letters, digits and _, as in log."
@@ -69,7 +67,9 @@ def cite(
 
     async def work(opened: Store) -> Citation:
         options = fit_options(settings)
-        rules = msgspec.structs.replace(options.rules, room=max_tokens or 0)
+        rules = options.rules
+        if max_tokens is not None:
+            rules = msgspec.structs.replace(rules, room=max_tokens, most_tokens=max_tokens)
         engine = Holdfast(opened, scope, options=msgspec.structs.replace(options, rules=rules))
         return await engine.cite(content, kind=kind, question=question, source_url=url)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import typer
@@ -42,11 +42,14 @@ def _mcp(
         bool, typer.Option("--http", help="Listen for hosts over HTTP, at /mcp.")
     ] = False,
     host: Annotated[
-        str | None,
+        str,
         typer.Option("--host", help="Address to listen on; others than 127.0.0.1 need a token."),
-    ] = None,
-    port: Annotated[int | None, typer.Option("--port", min=1, max=65_535, help="Port.")] = None,
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="Port.")] = 8788,
     every: Annotated[bool, typer.Option("--all", help="List all tools of all servers.")] = False,
+    directory: Annotated[
+        bool, typer.Option("--directory", help="List the directory, however few tools there are.")
+    ] = False,
     store: StoreOption = None,
     user: UserOption = DEFAULT.user,
     workspace: WorkspaceOption = DEFAULT.workspace,
@@ -66,20 +69,22 @@ def _mcp(
     """
     if context.invoked_subcommand is not None:
         return
-    settings = Settings.load(
-        mcp_config=config,
-        mcp_host=host,
-        mcp_port=port,
-        mcp_listing="all" if every else None,
-        store_url=store,
+    settings = Settings.load(store_url=store)
+    if every and directory:
+        raise HoldfastError("tools are listed in one way", fix="Give --all or --directory.")
+    listing: Literal["all", "directory", "auto"] = (
+        "all" if every else "directory" if directory else "auto"
     )
-    specs = _specs(settings) if settings.mcp_config else None
+    specs = _specs(config) if config else None
     from holdfast.surfaces.mcp import running  # noqa: PLC0415 - the SDK takes 2 s to load
 
-    serve = running.serve_http if http else running.serve_pipe
+    scope = Scope(user, workspace)
     if http:
-        remark(f"Holdfast serves MCP at http://{settings.mcp_host}:{settings.mcp_port}/mcp")
-    asyncio.run(serve(settings, specs, Scope(user, workspace)))
+        remark(f"Holdfast serves MCP at http://{host}:{port}/mcp")
+        serving = running.serve_http(settings, specs, scope, listing, host=host, port=port)
+    else:
+        serving = running.serve_pipe(settings, specs, scope, listing)
+    asyncio.run(serving)
 
 
 @app.command(name="list")
@@ -101,8 +106,8 @@ def list_servers(
       holdfast mcp list --config mcp.json
       holdfast mcp list --config mcp.json --output json | jq '.[] | select(.state == "failed")'
     """
-    settings = Settings.load(output=output, color=color, store_url=store, mcp_config=config)
-    specs = _specs(settings)
+    settings = Settings.load(output=output, color=color, store_url=store)
+    specs = _specs(config)
 
     async def work(opened: Store) -> list[ServerReport]:
         return await reported(opened, Scope(user, workspace))
@@ -199,8 +204,7 @@ def add(
         with_server,
     )
 
-    settings = Settings.load(mcp_config=config)
-    path = Path(settings.mcp_config or _DEFAULT_FILE).expanduser().resolve()
+    path = Path(config or _DEFAULT_FILE).expanduser().resolve()
     entry = entry_of(target, _pairs(env, "="), _pairs(header, ":"))
     try:
         after = with_server(path.read_bytes() if path.exists() else b"", name, entry)
@@ -234,8 +238,8 @@ def try_one(
     """
     from holdfast.surfaces.mcp.trying import try_server  # noqa: PLC0415 - the SDK loads for 2 s
 
-    settings = Settings.load(output=output, color=color, store_url=store, mcp_config=config)
-    spec, scope = _named(settings, name), Scope(user, workspace)
+    settings = Settings.load(output=output, color=color, store_url=store)
+    spec, scope = _named(config, name), Scope(user, workspace)
     tried: Tried = asyncio.run(try_server(spec, settings, scope, remark))
 
     def draw(console: Console) -> None:
@@ -270,7 +274,7 @@ def call(
     """
     from holdfast.surfaces.mcp.trying import call_tool  # noqa: PLC0415 - the SDK loads for 2 s
 
-    settings = Settings.load(output=output, color=color, store_url=store, mcp_config=config)
+    settings = Settings.load(output=output, color=color, store_url=store)
     try:
         given = msgspec.json.decode(arguments)
     except msgspec.DecodeError:
@@ -281,26 +285,26 @@ def call(
             where="ARGUMENTS",
             fix=f"Write them in quotes, such as {_EXAMPLE_ARGUMENTS}, or {{}} for none.",
         )
-    spec, scope = _named(settings, name), Scope(user, workspace)
+    spec, scope = _named(config, name), Scope(user, workspace)
     answered: Answered = asyncio.run(call_tool(spec, settings, scope, tool, given, remark))
     Output(settings).emit(answered.result, lambda console: print_text(console, answered.text))
     if answered.is_error:
         raise typer.Exit(1)
 
 
-def _specs(settings: Settings) -> list[ServerSpec]:
+def _specs(config: str | None) -> list[ServerSpec]:
     from holdfast.surfaces.mcp.config import read_config  # noqa: PLC0415
 
-    path = Path(settings.mcp_config or _DEFAULT_FILE).expanduser()
+    path = Path(config or _DEFAULT_FILE).expanduser()
     return read_config(path, environment_for_programs())
 
 
-def _named(settings: Settings, name: str) -> ServerSpec:
-    specs = {spec.name: spec for spec in _specs(settings)}
+def _named(config: str | None, name: str) -> ServerSpec:
+    specs = {spec.name: spec for spec in _specs(config)}
     if name not in specs:
         raise SettingsError(
             "there is no server of this name",
-            where=settings.mcp_config or _DEFAULT_FILE,
+            where=config or _DEFAULT_FILE,
             fix=f"Use one of {', '.join(specs) or 'those that you add'}.",
         )
     if specs[name].fault:

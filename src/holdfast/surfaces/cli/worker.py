@@ -68,7 +68,7 @@ def worker(
         with suppress(NotImplementedError):  # on Windows, Ctrl-C ends the loop
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, working.stop)
-        await begin(opened, settings)
+        await begin(opened)
         remark(f"Holdfast works on the jobs of {opened.url} (Ctrl-C ends it)")
         await working.run()
 

@@ -110,13 +110,13 @@ def _with_upstreams(
     """The same settings, in which every family has an upstream."""
     from holdfast.calling.upstreams import OFFICIAL  # noqa: PLC0415 - see wrap
 
-    def address(family: Family, chosen: str) -> str:
-        return chosen or upstream_of(family, environment) or OFFICIAL[family]
+    def address(family: Family) -> str:
+        return settings.upstream(family).url or upstream_of(family, environment) or OFFICIAL[family]
 
     return Settings.load(
         store_url=store,
         request_limit=limit,
-        openai_upstream=address("openai", settings.openai_upstream),
-        anthropic_upstream=address("anthropic", settings.anthropic_upstream),
-        gemini_upstream=address("gemini", settings.gemini_upstream),
+        upstreams__openai__url=address("openai"),
+        upstreams__anthropic__url=address("anthropic"),
+        upstreams__gemini__url=address("gemini"),
     )
