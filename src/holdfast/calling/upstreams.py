@@ -32,14 +32,15 @@ FAMILY_OF: dict[str, Family] = {
     "converse": "bedrock",
     "cohere": "cohere",
 }
-_DIALECT_OF: dict[Family, str] = {
+DIALECT_OF: dict[Family, str] = {
     "openai": "openai-chat",
     "anthropic": "anthropic",
     "gemini": "gemini",
     "bedrock": "converse",
     "cohere": "cohere",
 }
-PASSED_ON = frozenset(family for family, dialect in _DIALECT_OF.items() if dialect not in CONTINUED)
+"""The dialect in which a family is asked unless its client speaks another of its own."""
+PASSED_ON = frozenset(family for family, dialect in DIALECT_OF.items() if dialect not in CONTINUED)
 """Whose answers only pass: nobody else answers for them, the offline model neither."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 VENDORS: dict[Family, str] = {
@@ -96,12 +97,12 @@ class Upstream(NamedTuple):
     def answers(self, dialect: str) -> bool:
         """Whether a client of a dialect can be given its answers: as they are, or translated."""
         same = self.family == FAMILY_OF[dialect]
-        return same or {_DIALECT_OF[self.family], dialect} <= CONTINUED
+        return same or {DIALECT_OF[self.family], dialect} <= CONTINUED
 
     def dialect_for(self, dialect: str) -> str:
         """The dialect in which it is asked what a client asks in one: the same, if it can."""
         if self.family != FAMILY_OF[dialect]:
-            return _DIALECT_OF[self.family]
+            return DIALECT_OF[self.family]
         return "openai-chat" if self.chats_only else dialect
 
     def __repr__(self) -> str:
@@ -191,7 +192,7 @@ def configured(settings: Settings) -> dict[Family, Upstream]:
 
 def _named(name: str, entry: UpstreamEntry) -> Upstream:
     speaks = entry.speaks
-    family = FAMILY_OF.get(speaks) or FAMILY_OF[_DIALECT_OF[cast("Family", speaks)]]
+    family = FAMILY_OF.get(speaks) or FAMILY_OF[DIALECT_OF[cast("Family", speaks)]]
     where = f"upstreams.{name}"
     if not _NAME.fullmatch(name):
         raise SettingsError(

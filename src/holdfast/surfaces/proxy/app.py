@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from holdfast.calling.network import BrokenOffError, Reply, UpstreamError
-from holdfast.calling.upstreams import Family, Upstream
+from holdfast.calling.upstreams import DIALECT_OF, Family, Upstream
 from holdfast.errors import (
     BudgetExceededError,
     ContextOptimizationError,
@@ -89,20 +89,12 @@ _AT_ONCE = 262_144
 HANG_UP = "holdfast.hang_up"
 """In the state of a scope: breaks the connection, so that its client sees no answer at all."""
 
-_DIALECTS: dict[Family, str] = {
-    "openai": "openai-chat",
-    "anthropic": "anthropic",
-    "gemini": "gemini",
-    "bedrock": "converse",
-    "cohere": "cohere",
-}
-
 
 def dialect_of(method: str, path: str, headers: Mapping[str, str]) -> str:
     """The dialect in which a client understands errors; `headers` have names in lower case."""
     if (there := route(method, meant(path) or path)) is not None:
         return there.dialect
-    return _DIALECTS[family_of(path, frozenset(headers)) or "openai"]
+    return DIALECT_OF[family_of(path, frozenset(headers)) or "openai"]
 
 
 class ProxyApp:
