@@ -339,8 +339,8 @@ def test_there_is_an_embedder_only_where_wordllama_is() -> None:
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        (401, "Check the key"),
-        (403, "Check the key"),
+        (401, "Check key in"),
+        (403, "Check key in"),
         (404, "Check the name of the model"),
         (301, "leads elsewhere"),
         (400, "Ask it by hand"),
