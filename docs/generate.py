@@ -20,11 +20,12 @@ from pathlib import Path
 
 import msgspec
 import typer
+from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 from holdfast import _toml, errors
 from holdfast.settings import Key, Settings
-from holdfast.surfaces.cli._application import application
+from holdfast.surfaces.cli._groups import application
 from holdfast.surfaces.cli.tour import bundled_body
 from holdfast.wire import DIALECTS, RULES
 
@@ -75,9 +76,11 @@ def cli_page() -> str:
 
 def _commands(group: object, before: str = "") -> Iterator[str]:
     """Every command in the order of the help, those of a group behind it."""
-    for name, command in getattr(group, "commands", {}).items():
-        yield before + name
-        yield from _commands(command, f"{before}{name} ")
+    if isinstance(group, TyperGroup):
+        context = typer.Context(group)
+        for name in group.list_commands(context):
+            yield before + name
+            yield from _commands(group.get_command(context, name), f"{before}{name} ")
 
 
 def rules_page() -> str:

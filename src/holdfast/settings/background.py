@@ -34,7 +34,7 @@ class BackgroundSettings(ContentSettings, frozen=True, kw_only=True):
         bool,
         Meta(
             description="Run queued jobs in the background of the library and the proxy. off: only "
-            "`holdfast worker` runs them."
+            "`holdfast jobs worker` runs them."
         ),
     ] = True
     sweep_idle_days: Annotated[
@@ -112,7 +112,7 @@ class BackgroundSettings(ContentSettings, frozen=True, kw_only=True):
         Meta(
             description="Embedder of memory recall and tool search: wordllama (extra embeddings; "
             "words if it is not installed), minilm (extra embed; better and much slower), or words "
-            "alone. Run `holdfast recall --reindex` after a change."
+            "alone. Run `holdfast memory recall --reindex` after a change."
         ),
     ] = "wordllama"
     enable_facts_ledger: Annotated[

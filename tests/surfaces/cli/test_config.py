@@ -81,7 +81,7 @@ def test_advice_for_an_unknown_setting_can_be_followed(cli: Cli) -> None:
 
 def test_check_passes_in_one_line(cli: Cli) -> None:
     result = cli("config", "--check")
-    assert (result.code, result.out, result.err) == (0, "The settings are fine.\n", "")
+    assert (result.code, result.out, result.err) == (0, "The settings are valid.\n", "")
 
 
 def test_check_lists_every_problem(cli: Cli) -> None:
