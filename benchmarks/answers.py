@@ -23,7 +23,7 @@ from holdfast.answers.sharing import unshared_because
 from holdfast.answers.vectors import cosines, quantized, vector_of
 from holdfast.models.embedding import open_embedder
 from holdfast.models.protocol import Embedder
-from tests.recorded import DATA
+from tests.support.recorded import DATA
 
 PAIRS = DATA / "cache_pairs" / "pairs.jsonl"
 THRESHOLD = 0.97

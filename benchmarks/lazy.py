@@ -27,7 +27,7 @@ from benchmarks.fit import PRICES
 from holdfast.calling.finding import lazy_rules
 from holdfast.fitting import FitOptions, fit_request
 from holdfast.settings import Settings
-from tests.recorded import DATA
+from tests.support.recorded import DATA
 from tests.surfaces.proxy.harness import DIALECTS, request_in, running_proxy
 from tests.surfaces.proxy.lazy_replaying import kept_shares, lazy_model, requests_of, with_tools
 from tests.surfaces.proxy.replaying import (

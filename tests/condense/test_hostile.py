@@ -24,7 +24,7 @@ from holdfast.condense.kinds import condenser_for
 from holdfast.condense.relevance import rank
 from holdfast.condense.source import Source
 from tests.condense.hostile import INPUTS
-from tests.steps import is_linear
+from tests.support.steps import is_linear
 
 QUESTION = "What is the latest error, and which name does 'it' have? items[3].name"
 

@@ -21,9 +21,9 @@ from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.sqlite import SqliteStore
 from holdfast.surfaces.proxy import logs
 from holdfast.surfaces.proxy.server import Started, serve
-from tests.citing import ALWAYS
 from tests.fitting.test_citing import chat, in_dialect, log
 from tests.hardening.forking import bear, tell
+from tests.support.citing import ALWAYS
 from tests.surfaces.proxy.harness import DIALECTS
 
 

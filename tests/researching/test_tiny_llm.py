@@ -1,6 +1,6 @@
 """A real language model that researches: it is asked what fits, and nothing it invents stays.
 
-Which model it is, tests/tiny_llm.py says. Its words are not judged; the report is.
+Which model it is, tests/support/tiny_llm.py says. Its words are not judged; the report is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from holdfast.settings import ModelLimits, Settings
 from holdfast.store import Scope
 from holdfast.store.opening import open_memory
 from tests.researching.made import researched, texts, wrong_citations
-from tests.tiny_llm import served
+from tests.support.tiny_llm import served
 
 pytestmark = [
     pytest.mark.slow,  # a minute, where it is installed

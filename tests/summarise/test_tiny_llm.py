@@ -1,6 +1,6 @@
 """A real language model that summarises: far beyond its window it ends, fits, and cannot lie.
 
-Which model it is, tests/tiny_llm.py says.
+Which model it is, tests/support/tiny_llm.py says.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from holdfast.models.opening import open_model
 from holdfast.models.protocol import Completion, CompletionModel
 from holdfast.settings import ModelLimits, Settings
 from holdfast.summarise import ContentSummarizer, SummarizationLevel
-from tests.tiny_llm import served
+from tests.support.tiny_llm import served
 
 told = logging.getLogger(__name__)
 

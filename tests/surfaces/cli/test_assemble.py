@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.engine import Holdfast
 from tests.engine.test_assemble import QUESTION, SAID, talk
-from tests.recorded import needs_trajectories, trajectories
+from tests.support.recorded import needs_trajectories, trajectories
 from tests.surfaces.harness import run_process
 
 

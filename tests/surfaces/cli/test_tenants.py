@@ -9,8 +9,8 @@ import pytest
 
 from holdfast.engine import Holdfast
 from holdfast.store import Scope, open_store
-from tests.citing import CITES
 from tests.fitting.test_citing import chat, log
+from tests.support.citing import CITES
 from tests.surfaces.harness import Cli
 
 TENANTS = ("default", "key-1", "key-2")

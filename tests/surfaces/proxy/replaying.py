@@ -19,7 +19,7 @@ from holdfast.store import Turn as WrittenTurn
 from holdfast.store.refs import REF
 from holdfast.wire import Conversation
 from tests.fitting.test_citing import in_dialect
-from tests.recorded import trajectories
+from tests.support.recorded import trajectories
 from tests.surfaces.proxy.gatekeeper import KEY, Got
 from tests.surfaces.proxy.harness import Answered, Running, ask, path_of
 from tests.surfaces.proxy.spoken import whole

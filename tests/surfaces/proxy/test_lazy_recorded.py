@@ -8,7 +8,7 @@ from itertools import islice
 
 import pytest
 
-from tests.recorded import needs_trajectories
+from tests.support.recorded import needs_trajectories
 from tests.surfaces.proxy.harness import DIALECTS, running_proxy
 from tests.surfaces.proxy.lazy_replaying import (
     kept_shares,

@@ -1,7 +1,7 @@
 """A real language model behind the proxy: its small context is never exceeded.
 
 Its words are not judged; that it is asked nothing that does not fit, and answers every time, is.
-Which model it is, tests/tiny_llm.py says.
+Which model it is, tests/support/tiny_llm.py says.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.fitting.test_citing import log
+from tests.support.tiny_llm import served
 from tests.surfaces.proxy.harness import ask, running_proxy
-from tests.tiny_llm import served
 
 pytestmark = [
     pytest.mark.slow,  # minutes, where it is installed

@@ -19,8 +19,9 @@ from holdfast.store import answer_shelf, rules, tool_shelf, transfer
 from holdfast.store.across import AcrossScopes
 from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.deadline import REQUEST_SECONDS
-from holdfast.store.fact_shelf import FactShelf, damage_of
+from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
+from holdfast.store.operations import facts
 from holdfast.store.pack import Packed, pack
 from holdfast.store.protocol import GRACE_SECONDS, Progress
 from holdfast.store.queue import JobQueue
@@ -43,7 +44,6 @@ from holdfast.store.scope import Scope
 from holdfast.store.sqlite import (
     answers,
     erasing,
-    facts,
     journal,
     moving,
     originals,
@@ -56,10 +56,10 @@ from holdfast.store.sqlite import (
 )
 from holdfast.store.sqlite.across import SqliteAcross
 from holdfast.store.sqlite.driver import BUSY_SECONDS, Job
-from holdfast.store.sqlite.facts import SqliteFacts
 from holdfast.store.sqlite.ledger import SqliteLedger
 from holdfast.store.sqlite.memory import MemoryDatabase
 from holdfast.store.sqlite.queue import SqliteQueue
+from holdfast.store.sqlite.running import SqliteRunner
 from holdfast.store.sqlite.shelf import SqliteTurns
 from holdfast.store.sqlite.ticking import Ticking
 from holdfast.store.sqlite.writer import Database, FileDatabase
@@ -87,6 +87,7 @@ class SqliteStore:
         self._database = database
         self._writer = writer = database.writer
         self._readers = readers = database.readers
+        self._runner = SqliteRunner(writer, readers)
         self._read = readers.read
         self._clock = clock
         self._ticking = Ticking.of(clock)
@@ -96,7 +97,7 @@ class SqliteStore:
         """Work for the background."""
         self.remembered: TurnShelf = SqliteTurns(writer, readers)
         """What was said, turn by turn."""
-        self.facts: FactShelf = SqliteFacts(writer, readers)
+        self.facts: FactShelf = facts.SqlFactStore(self._runner)
         """What was said."""
         self.answers: AnswerShelf = answers.SqliteAnswers(writer, readers, clock)
         """Answers that may be given again."""
@@ -363,10 +364,7 @@ class SqliteStore:
         damages += [rules.damaged_summary(sha256) for sha256 in unsound.values()]
         damages += await self._read(partial(turns.unsound, scope=scope))
         damages += await self._read(partial(journal.unsound, scope=scope))
-        torn = await self._read(partial(facts.unsound, scope=scope))
-        if torn:
-            await self._write(partial(facts.remove, scope=scope, ids=list(torn)))
-        damages += [damage_of(key) for key in torn.values()]
+        damages += await facts.verify(self._runner, scope)
         unsound = await self._read(partial(answers.unsound, scope=scope))
         if unsound:
             await self._write(partial(answers.remove_unsound, scope=scope, unsound=unsound))
@@ -504,7 +502,7 @@ def _check_writable(db: apsw.Connection) -> None:
         raise apsw.ReadOnlyError("attempt to write a readonly database")
 
 
-def _page(read: moving.Read, scope: Scope, after: Any, db: apsw.Connection) -> moving.Page:
+def _page(read: moving.Read, scope: Scope, after: Any, db: apsw.Connection) -> transfer.Page:
     return read(db, scope, after)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.cite import Citation, cite
 from tests.condense.test_recorded import FOLDER, results
-from tests.recorded import DATA, trajectories
+from tests.support.recorded import DATA, trajectories
 
 pytestmark = pytest.mark.skipif(
     not (FOLDER / "manifest.jsonl").exists() or not (DATA / "trajectories").exists(),

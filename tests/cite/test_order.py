@@ -17,7 +17,7 @@ from holdfast.condense.places import lies_within, short_place, without_path
 from holdfast.condense.quoted_lines import quoted_line
 from holdfast.condense.source import Source
 from holdfast.voice import HEADINGS
-from tests.test_cite_whole import FORMS, LINES, written
+from tests.cite.test_whole import FORMS, LINES, written
 
 ANSWER = HEADINGS["answer"]
 FILLERS = {HEADINGS[name] for name in ("outline", "ends", "sample", "other")}

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from holdfast.cite import CitingRules, cite
 from holdfast.expand.tool import NAME, OTHER_NAME
-from tests.offers import check_offers, offers, opened
-from tests.recorded import DATA, trajectories
+from tests.cite.offers import check_offers, offers, opened
+from tests.support.recorded import DATA, trajectories
 
 SMALL = CitingRules(threshold=200, threshold_bytes=600)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-DATA = Path(os.environ.get("HOLDFAST_DATA") or Path(__file__).parents[2] / "shared" / "data")
+DATA = Path(os.environ.get("HOLDFAST_DATA") or Path(__file__).parents[3] / "shared" / "data")
 WIRES = {
     "chat": "openai-chat",
     "responses": "openai-responses",
