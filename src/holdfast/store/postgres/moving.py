@@ -12,7 +12,7 @@ from typing import Any, LiteralString
 import msgspec
 
 from holdfast.store import rules, transfer
-from holdfast.store.operations import facts
+from holdfast.store.operations import facts, turns
 from holdfast.store.postgres import (
     answers,
     blobs,
@@ -20,11 +20,9 @@ from holdfast.store.postgres import (
     journal,
     originals,
     sessions,
-    shelf,
     summaries,
     text,
     tools,
-    turns,
     upkeep,
 )
 from holdfast.store.postgres.database import Connection, Database
@@ -141,9 +139,8 @@ async def export(database: Database, scope: Scope) -> AsyncIterator[bytes]:
         async for line in _lines(connection, scope):
             yield transfer.encode(line)
         asked = (scope.workspace, scope.user)
-        async for row in connection.cursor(turns.ALL, *asked, prefetch=_AT_A_TIME):
-            for remembered in turns.lines_of(row):
-                yield transfer.encode(remembered)
+        async for line in _pages(connection, scope, turns.lines):
+            yield transfer.encode(line)
         async for row in connection.cursor(journal.ALL, *asked, prefetch=_AT_A_TIME):
             if (entry := journal.line_of(row)) is not None:
                 yield transfer.encode(entry)
@@ -254,7 +251,7 @@ async def _restore(connection: Connection, scope: Scope, line: transfer.Line) ->
         case transfer.SummaryLine(summary=summary):
             return await _is_new(connection, summaries.ADD, *summaries.values(scope, summary))
         case transfer.RememberedLine():
-            return await shelf.restore(connection, scope, line)
+            return await run(connection, turns.restore(scope, line))
         case transfer.FactLine(fact=fact):
             return await run(connection, facts.restore(scope, fact))
         case transfer.AnswerLine(answer=answer):

@@ -34,6 +34,8 @@ async def _run(operation: Operation[_T], rows_of: Callable[[Call], Awaitable[lis
 async def _rows(connection: Connection, call: Call) -> list[Any]:
     statement, scope, values, many = call
     bound = statement.postgres
+    if not bound.sql:
+        return []
     if many is None:
         rows: list[Any] = await connection.fetch(bound.sql, *bound.bind(scope, values, _as_array))
         return rows

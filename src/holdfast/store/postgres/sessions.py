@@ -13,6 +13,7 @@ import msgspec
 
 from holdfast.store import rules
 from holdfast.store.operations import facts
+from holdfast.store.operations import turns as remembered
 from holdfast.store.postgres import (
     answers,
     blobs,
@@ -22,7 +23,6 @@ from holdfast.store.postgres import (
     scrubbing,
     text,
 )
-from holdfast.store.postgres import turns as remembered
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.postgres.running import run
 from holdfast.store.records import ClientKey, Erased, SessionRecord, Turn
@@ -397,7 +397,7 @@ async def delete(connection: Connection, scope: Scope, now: float) -> Erased:
     gone = [await _deleted(connection, statement, scope) for statement in _DELETE]
     for statement in jobs.OF_SESSION:
         await connection.execute(statement, *_key(scope))
-    records = await connection.fetchval(remembered.OF_SESSION, *_key(scope))
+    records = await run(connection, remembered.drop_of_session(scope))
     records += await _deleted(connection, answers.OF_SESSION, scope)
     records += await _deleted(connection, journal.OF_SESSION, scope)
     records += await run(connection, facts.drop_of_session(scope))

@@ -18,7 +18,7 @@ from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.deadline import has_deadline, without_deadline
 from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
-from holdfast.store.operations import facts
+from holdfast.store.operations import facts, turns
 from holdfast.store.postgres import (
     erasing,
     moving,
@@ -37,7 +37,6 @@ from holdfast.store.postgres.migrate import migrate
 from holdfast.store.postgres.queue import PostgresQueue
 from holdfast.store.postgres.running import PostgresRunner
 from holdfast.store.postgres.scrubbing import Scrubber
-from holdfast.store.postgres.shelf import PostgresTurns
 from holdfast.store.postgres.tools import PostgresTools
 from holdfast.store.protocol import GRACE_SECONDS, Progress
 from holdfast.store.queue import JobQueue
@@ -91,7 +90,7 @@ class PostgresStore:
         """Several workspaces at once."""
         self.jobs: JobQueue = PostgresQueue(database, clock)
         """Work for the background."""
-        self.remembered: TurnShelf = PostgresTurns(database, scrubber)
+        self.remembered: TurnShelf = turns.SqlTurnStore(self._runner)
         """What was said, turn by turn."""
         self.facts: FactShelf = facts.SqlFactStore(self._runner)
         """What was said."""
@@ -279,6 +278,7 @@ class PostgresStore:
     async def verify(self, scope: Scope, progress: Progress | None = None) -> list[Damage]:
         """Read everything once."""
         damages = await upkeep.verify(self._database, scope, self._clock(), progress)
+        damages += await turns.verify(self._runner, scope)
         return damages + await facts.verify(self._runner, scope)
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:

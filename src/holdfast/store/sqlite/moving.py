@@ -13,7 +13,7 @@ import apsw
 import msgspec
 
 from holdfast.store import rules, transfer
-from holdfast.store.operations import facts
+from holdfast.store.operations import facts, turns
 from holdfast.store.pack import Packed
 from holdfast.store.records import AuditEntry, SessionRecord, Turn
 from holdfast.store.scope import Scope
@@ -26,7 +26,6 @@ from holdfast.store.sqlite import (
     sessions,
     summaries,
     tools,
-    turns,
 )
 from holdfast.store.sqlite.running import run
 from holdfast.store.sqlite.ticking import Ticking
@@ -158,8 +157,7 @@ def job_lines(ticking: Ticking, db: apsw.Connection, scope: Scope, after: Any) -
 
 def remembered_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
     """What was remembered, in that order."""
-    lines, last = turns.page(db, scope, after or 0, PAGE)
-    return [*lines], last or None
+    return run(db, turns.lines(scope, after))
 
 
 def fact_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
@@ -258,7 +256,7 @@ def _restore(
         case transfer.SummaryLine(summary=summary):
             return summaries.add(db, scope, summary)
         case transfer.RememberedLine():
-            return turns.restore(db, scope, line)
+            return run(db, turns.restore(scope, line))
         case transfer.FactLine(fact=fact):
             return run(db, facts.restore(scope, fact))
         case transfer.AnswerLine(answer=answer):

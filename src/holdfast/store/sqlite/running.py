@@ -31,6 +31,8 @@ def run(db: apsw.Connection, operation: Operation[_T]) -> _T:
 def _rows(db: apsw.Connection, call: Call) -> list[Any]:
     statement, scope, values, many = call
     text = statement.sqlite
+    if not text.sql:
+        return []
     if many is None:
         return db.execute(text.sql, text.bind(scope, values, _as_json)).fetchall()
     db.executemany(text.sql, [text.bind(scope, each, _as_json) for each in many])

@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.store import rules
 from holdfast.store.operations import facts
+from holdfast.store.operations import turns as remembered
 from holdfast.store.pack import Packed, unpack
 from holdfast.store.records import (
     NANO,
@@ -26,7 +27,6 @@ from holdfast.store.records import (
 )
 from holdfast.store.scope import Scope
 from holdfast.store.sqlite import answers, contents, jobs, journal, originals
-from holdfast.store.sqlite import turns as remembered
 from holdfast.store.sqlite.running import run
 
 _OF_SESSION = "WHERE workspace = ? AND owner = ? AND session = ?"
@@ -310,7 +310,7 @@ def delete(db: apsw.Connection, scope: Scope, now: float) -> Erased:
     for content in named:
         contents.sweep(db, content)
     jobs.drop_of_session(db, scope)
-    records = remembered.drop_of_session(db, scope)
+    records = run(db, remembered.drop_of_session(scope))
     records += run(db, facts.drop_of_session(scope))
     records += answers.remove_of_session(db, scope)
     records += journal.remove_of_session(db, scope)

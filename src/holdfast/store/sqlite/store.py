@@ -21,7 +21,7 @@ from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.deadline import REQUEST_SECONDS
 from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
-from holdfast.store.operations import facts
+from holdfast.store.operations import facts, turns
 from holdfast.store.pack import Packed, pack
 from holdfast.store.protocol import GRACE_SECONDS, Progress
 from holdfast.store.queue import JobQueue
@@ -51,7 +51,6 @@ from holdfast.store.sqlite import (
     sessions,
     summaries,
     tools,
-    turns,
     upkeep,
 )
 from holdfast.store.sqlite.across import SqliteAcross
@@ -60,7 +59,6 @@ from holdfast.store.sqlite.ledger import SqliteLedger
 from holdfast.store.sqlite.memory import MemoryDatabase
 from holdfast.store.sqlite.queue import SqliteQueue
 from holdfast.store.sqlite.running import SqliteRunner
-from holdfast.store.sqlite.shelf import SqliteTurns
 from holdfast.store.sqlite.ticking import Ticking
 from holdfast.store.sqlite.writer import Database, FileDatabase
 from holdfast.store.tool_shelf import ToolShelf
@@ -95,7 +93,7 @@ class SqliteStore:
         """Several workspaces at once."""
         self.jobs: JobQueue = SqliteQueue(writer, readers, self._ticking)
         """Work for the background."""
-        self.remembered: TurnShelf = SqliteTurns(writer, readers)
+        self.remembered: TurnShelf = turns.SqlTurnStore(self._runner)
         """What was said, turn by turn."""
         self.facts: FactShelf = facts.SqlFactStore(self._runner)
         """What was said."""
@@ -362,7 +360,7 @@ class SqliteStore:
         if unsound:
             await self._write(partial(summaries.remove, scope=scope, unsound=unsound))
         damages += [rules.damaged_summary(sha256) for sha256 in unsound.values()]
-        damages += await self._read(partial(turns.unsound, scope=scope))
+        damages += await turns.verify(self._runner, scope)
         damages += await self._read(partial(journal.unsound, scope=scope))
         damages += await facts.verify(self._runner, scope)
         unsound = await self._read(partial(answers.unsound, scope=scope))
