@@ -139,6 +139,11 @@ class Runner(Protocol):
     ) -> _T:
         """Run an operation that writes; what it wrote is durable."""
 
+    async def write_one(
+        self, begin: Callable[_P, Operation[_T]], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _T:
+        """Run an operation of one statement that writes; it needs no transaction around it."""
+
     async def remove(
         self,
         tables: Sequence[str],

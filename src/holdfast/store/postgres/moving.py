@@ -12,12 +12,11 @@ from typing import Any, LiteralString
 import msgspec
 
 from holdfast.store import rules, transfer
-from holdfast.store.operations import facts, turns
+from holdfast.store.operations import facts, journal, turns
 from holdfast.store.postgres import (
     answers,
     blobs,
     jobs,
-    journal,
     originals,
     sessions,
     summaries,
@@ -138,12 +137,10 @@ async def export(database: Database, scope: Scope) -> AsyncIterator[bytes]:
     async with database.snapshot() as connection:
         async for line in _lines(connection, scope):
             yield transfer.encode(line)
-        asked = (scope.workspace, scope.user)
         async for line in _pages(connection, scope, turns.lines):
             yield transfer.encode(line)
-        async for row in connection.cursor(journal.ALL, *asked, prefetch=_AT_A_TIME):
-            if (entry := journal.line_of(row)) is not None:
-                yield transfer.encode(entry)
+        async for line in _pages(connection, scope, journal.lines):
+            yield transfer.encode(line)
 
 
 async def _lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer.Line]:
@@ -273,7 +270,7 @@ async def _restore_told(connection: Connection, scope: Scope, line: transfer.Lin
         case transfer.LinkLine(name=name, session=session):
             return await _is_new(connection, _ADD_LINK, *who, name, session)
         case transfer.JournalLine():
-            return await journal.restore(connection, scope, line)
+            return await run(connection, journal.restore(scope, line))
         case transfer.ToolLine(tool=tool):
             return await _is_new(connection, tools.ADD, *tools.values(scope, tool))
         case transfer.CalibrationLine(data=data):

@@ -12,13 +12,12 @@ from typing import Any, LiteralString
 import msgspec
 
 from holdfast.store import rules
-from holdfast.store.operations import facts
+from holdfast.store.operations import facts, journal
 from holdfast.store.operations import turns as remembered
 from holdfast.store.postgres import (
     answers,
     blobs,
     jobs,
-    journal,
     originals,
     scrubbing,
     text,
@@ -399,7 +398,7 @@ async def delete(connection: Connection, scope: Scope, now: float) -> Erased:
         await connection.execute(statement, *_key(scope))
     records = await run(connection, remembered.drop_of_session(scope))
     records += await _deleted(connection, answers.OF_SESSION, scope)
-    records += await _deleted(connection, journal.OF_SESSION, scope)
+    records += await run(connection, journal.drop_of_session(scope))
     records += await run(connection, facts.drop_of_session(scope))
     named = await connection.fetch(_DELETE_MESSAGES, *_key(scope))
     await blobs.sweep(connection, scope, [row["sha256"] for row in named])

@@ -18,7 +18,7 @@ from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.deadline import has_deadline, without_deadline
 from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
-from holdfast.store.operations import facts, turns
+from holdfast.store.operations import facts, journal, ledger, turns
 from holdfast.store.postgres import (
     erasing,
     moving,
@@ -31,8 +31,6 @@ from holdfast.store.postgres import (
 from holdfast.store.postgres.across import PostgresAcross
 from holdfast.store.postgres.answers import PostgresAnswers
 from holdfast.store.postgres.database import CONNECTIONS, Database, connect
-from holdfast.store.postgres.journal import PostgresJournal
-from holdfast.store.postgres.ledger import PostgresLedger
 from holdfast.store.postgres.migrate import migrate
 from holdfast.store.postgres.queue import PostgresQueue
 from holdfast.store.postgres.running import PostgresRunner
@@ -98,9 +96,9 @@ class PostgresStore:
         """Answers that may be given again."""
         self.tools: ToolShelf = PostgresTools(database, clock, scrubber)
         """Tools and their schemas."""
-        self.journal: JournalShelf = PostgresJournal(database, clock, scrubber)
+        self.journal: JournalShelf = journal.SqlJournal(self._runner, clock)
         """What was done, entry behind entry."""
-        self.ledger: UsageLedger = PostgresLedger(database)
+        self.ledger: UsageLedger = ledger.SqlLedger(self._runner)
         """Daily use of tenants."""
 
     @classmethod
@@ -279,6 +277,7 @@ class PostgresStore:
         """Read everything once."""
         damages = await upkeep.verify(self._database, scope, self._clock(), progress)
         damages += await turns.verify(self._runner, scope)
+        damages += await journal.verify(self._runner, scope)
         return damages + await facts.verify(self._runner, scope)
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:

@@ -13,7 +13,7 @@ from typing import Any, LiteralString
 
 from holdfast.errors import StoreError
 from holdfast.store import rules
-from holdfast.store.postgres import answers, blobs, journal, summaries, text, tools
+from holdfast.store.postgres import answers, blobs, summaries, text, tools
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.protocol import Progress
 from holdfast.store.records import AuditEntry, Cleaned, Damage, StoreStats, UsageTotal
@@ -227,11 +227,9 @@ async def verify(
                 progress(done, number)
         unsound = await summaries.unsound(connection, scope)
         unsound_answers = await answers.unsound(connection, scope)
-        unsound_entries = await journal.unsound(connection, scope)
         unsound_tools = await tools.unsound(connection, scope)
     await blobs.mark(database, scope, damaged, now)
     damages += await summaries.remove(database, scope, unsound)
-    damages += unsound_entries
     damages += await tools.remove(database, scope, unsound_tools)
     damages += await answers.remove(database, scope, unsound_answers)
     return damages

@@ -13,7 +13,7 @@ import apsw
 import msgspec
 
 from holdfast.store import rules, transfer
-from holdfast.store.operations import facts, turns
+from holdfast.store.operations import facts, journal, turns
 from holdfast.store.pack import Packed
 from holdfast.store.records import AuditEntry, SessionRecord, Turn
 from holdfast.store.scope import Scope
@@ -21,7 +21,6 @@ from holdfast.store.sqlite import (
     answers,
     contents,
     jobs,
-    journal,
     originals,
     sessions,
     summaries,
@@ -173,8 +172,7 @@ def answer_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
 
 def journal_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
     """Journals by session and name, entry behind entry."""
-    lines, last = journal.page(db, scope, after or ("", "", 0), PAGE)
-    return [*lines], last
+    return run(db, journal.lines(scope, after))
 
 
 def calibration_lines(db: apsw.Connection, scope: Scope, _: Any) -> Page:
@@ -262,7 +260,7 @@ def _restore(
         case transfer.AnswerLine(answer=answer):
             return answers.restore(db, scope, answer)
         case transfer.JournalLine():
-            return journal.restore(db, scope, line)
+            return run(db, journal.restore(scope, line))
         case _:
             return _restore_told(db, scope, line)
 

@@ -70,6 +70,8 @@ class SqliteRunner:
         """Write, together with others that wait."""
         return await self._writer.submit(lambda db: run(db, begin(*args, **kwargs)))
 
+    write_one = write
+
     async def remove(
         self,
         tables: Sequence[str],  # noqa: ARG002 - the whole file is scrubbed

@@ -21,7 +21,7 @@ from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.deadline import REQUEST_SECONDS
 from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
-from holdfast.store.operations import facts, turns
+from holdfast.store.operations import facts, journal, ledger, turns
 from holdfast.store.pack import Packed, pack
 from holdfast.store.protocol import GRACE_SECONDS, Progress
 from holdfast.store.queue import JobQueue
@@ -44,7 +44,6 @@ from holdfast.store.scope import Scope
 from holdfast.store.sqlite import (
     answers,
     erasing,
-    journal,
     moving,
     originals,
     scrubbing,
@@ -55,7 +54,6 @@ from holdfast.store.sqlite import (
 )
 from holdfast.store.sqlite.across import SqliteAcross
 from holdfast.store.sqlite.driver import BUSY_SECONDS, Job
-from holdfast.store.sqlite.ledger import SqliteLedger
 from holdfast.store.sqlite.memory import MemoryDatabase
 from holdfast.store.sqlite.queue import SqliteQueue
 from holdfast.store.sqlite.running import SqliteRunner
@@ -101,9 +99,9 @@ class SqliteStore:
         """Answers that may be given again."""
         self.tools: ToolShelf = tools.SqliteTools(writer, readers, clock)
         """Tools and their schemas."""
-        self.journal: JournalShelf = journal.SqliteJournal(writer, readers, clock)
+        self.journal: JournalShelf = journal.SqlJournal(self._runner, clock)
         """What was done, entry behind entry."""
-        self.ledger: UsageLedger = SqliteLedger(writer, readers)
+        self.ledger: UsageLedger = ledger.SqlLedger(self._runner)
         """Daily use of tenants."""
         self._noting: asyncio.Future[None] | None = None
         """The access noted last, until it is written."""
@@ -361,7 +359,7 @@ class SqliteStore:
             await self._write(partial(summaries.remove, scope=scope, unsound=unsound))
         damages += [rules.damaged_summary(sha256) for sha256 in unsound.values()]
         damages += await turns.verify(self._runner, scope)
-        damages += await self._read(partial(journal.unsound, scope=scope))
+        damages += await journal.verify(self._runner, scope)
         damages += await facts.verify(self._runner, scope)
         unsound = await self._read(partial(answers.unsound, scope=scope))
         if unsound:
