@@ -12,14 +12,13 @@ from typing import Any, LiteralString
 import msgspec
 
 from holdfast.store import rules, transfer
-from holdfast.store.operations import facts, journal, turns
+from holdfast.store.operations import facts, journal, summaries, turns
 from holdfast.store.postgres import (
     answers,
     blobs,
     jobs,
     originals,
     sessions,
-    summaries,
     text,
     tools,
     upkeep,
@@ -160,6 +159,8 @@ async def _lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer
         if data is not None:
             named = _unescaped(row["sessions"])
             yield transfer.MessageLine(sha256=row["sha256"], sessions=named, data=data)
+    async for line in _pages(connection, scope, summaries.lines):
+        yield line
     async for line in _made_lines(rows):
         yield line
     async for line in _pages(connection, scope, facts.lines):
@@ -172,9 +173,6 @@ async def _lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer
 
 async def _made_lines(rows: Callable[[LiteralString], Any]) -> AsyncIterator[transfer.Line]:
     """What was made of contents, or is to be."""
-    async for row in rows(summaries.ALL):
-        if (summary := summaries.opened(row)) is not None:
-            yield transfer.SummaryLine.of(summary)
     async for row in rows(jobs.ALL):
         yield transfer.JobLine.of(jobs.job_of(row))
     async for row in rows(answers.ALL):
@@ -246,7 +244,7 @@ async def _restore(connection: Connection, scope: Scope, line: transfer.Line) ->
         case transfer.JobLine():
             return await _is_new(connection, jobs.RESTORE, *who, *msgspec.structs.astuple(line))
         case transfer.SummaryLine(summary=summary):
-            return await _is_new(connection, summaries.ADD, *summaries.values(scope, summary))
+            return await run(connection, summaries.restore(scope, summary))
         case transfer.RememberedLine():
             return await run(connection, turns.restore(scope, line))
         case transfer.FactLine(fact=fact):

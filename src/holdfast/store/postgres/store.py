@@ -18,14 +18,13 @@ from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.deadline import has_deadline, without_deadline
 from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
-from holdfast.store.operations import facts, journal, ledger, turns
+from holdfast.store.operations import facts, journal, ledger, summaries, turns
 from holdfast.store.postgres import (
     erasing,
     moving,
     originals,
     scrubbing,
     sessions,
-    summaries,
     upkeep,
 )
 from holdfast.store.postgres.across import PostgresAcross
@@ -162,7 +161,7 @@ class PostgresStore:
 
     async def summary(self, scope: Scope, key: str) -> bytes | None:
         """What was kept under this key."""
-        return await summaries.get(self._database, scope, key, self._clock())
+        return await self._runner.fetch(summaries.get, scope, key, self._clock())
 
     async def put_summary(
         self,
@@ -176,7 +175,7 @@ class PostgresStore:
         """Keep a summary."""
         rules.check_key(key)
         summary = Summary(key, value, source, rules.expiry(self._clock(), ttl_seconds))
-        await self._database.fetch(summaries.PUT, *summaries.values(scope, summary))
+        await self._runner.write_one(summaries.put, scope, summaries.values_of(summary))
 
     # Sessions and turns.
 
@@ -276,13 +275,16 @@ class PostgresStore:
     async def verify(self, scope: Scope, progress: Progress | None = None) -> list[Damage]:
         """Read everything once."""
         damages = await upkeep.verify(self._database, scope, self._clock(), progress)
+        damages += await summaries.verify(self._runner, scope)
         damages += await turns.verify(self._runner, scope)
         damages += await journal.verify(self._runner, scope)
         return damages + await facts.verify(self._runner, scope)
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
         """Remove what is stale and what closed sessions left."""
-        return await upkeep.gc(self._database, scope, self._clock(), grace_seconds)
+        now = self._clock()
+        await self._runner.write_one(summaries.remove_expired, scope, now)
+        return await upkeep.gc(self._database, scope, now, grace_seconds)
 
     async def expire(self, scope: Scope, before: float) -> Erased:
         """Remove the sessions last used before a time, and what no session has used since."""

@@ -13,7 +13,7 @@ import apsw
 import msgspec
 
 from holdfast.store import rules, transfer
-from holdfast.store.operations import facts, journal, turns
+from holdfast.store.operations import facts, journal, summaries, turns
 from holdfast.store.pack import Packed
 from holdfast.store.records import AuditEntry, SessionRecord, Turn
 from holdfast.store.scope import Scope
@@ -23,7 +23,6 @@ from holdfast.store.sqlite import (
     jobs,
     originals,
     sessions,
-    summaries,
     tools,
 )
 from holdfast.store.sqlite.running import run
@@ -144,8 +143,7 @@ def message_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
 
 def summary_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
     """Summaries by their keys."""
-    rows, last = summaries.page(db, scope, after or "", PAGE)
-    return [transfer.SummaryLine.of(summary) for summary in rows], last or None
+    return run(db, summaries.lines(scope, after))
 
 
 def job_lines(ticking: Ticking, db: apsw.Connection, scope: Scope, after: Any) -> Page:
@@ -252,7 +250,7 @@ def _restore(
                 sessions.name_message(db, scope.of(session), content)
             return is_new
         case transfer.SummaryLine(summary=summary):
-            return summaries.add(db, scope, summary)
+            return run(db, summaries.restore(scope, summary))
         case transfer.RememberedLine():
             return run(db, turns.restore(scope, line))
         case transfer.FactLine(fact=fact):

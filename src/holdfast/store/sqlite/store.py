@@ -21,7 +21,7 @@ from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.deadline import REQUEST_SECONDS
 from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
-from holdfast.store.operations import facts, journal, ledger, turns
+from holdfast.store.operations import facts, journal, ledger, summaries, turns
 from holdfast.store.pack import Packed, pack
 from holdfast.store.protocol import GRACE_SECONDS, Progress
 from holdfast.store.queue import JobQueue
@@ -48,7 +48,6 @@ from holdfast.store.sqlite import (
     originals,
     scrubbing,
     sessions,
-    summaries,
     tools,
     upkeep,
 )
@@ -201,8 +200,7 @@ class SqliteStore:
 
     async def summary(self, scope: Scope, key: str) -> bytes | None:
         """What was kept under this key."""
-        now = self._clock()
-        return await self._read(lambda db: summaries.get(db, scope, key, now))
+        return await self._runner.fetch(summaries.get, scope, key, self._clock())
 
     async def put_summary(
         self,
@@ -216,8 +214,7 @@ class SqliteStore:
         """Keep a summary."""
         rules.check_key(key)
         summary = Summary(key, value, source, rules.expiry(self._clock(), ttl_seconds))
-        packed = pack(value)
-        await self._write(lambda db: summaries.put(db, scope, summary, packed))
+        await self._runner.write_one(summaries.put, scope, summaries.values_of(summary))
 
     # Sessions and turns.
 
@@ -354,10 +351,7 @@ class SqliteStore:
                 progress(done, max(done, total))
             if part.read < _PART:
                 break
-        unsound = await self._read(partial(summaries.unsound, scope=scope))
-        if unsound:
-            await self._write(partial(summaries.remove, scope=scope, unsound=unsound))
-        damages += [rules.damaged_summary(sha256) for sha256 in unsound.values()]
+        damages += await summaries.verify(self._runner, scope)
         damages += await turns.verify(self._runner, scope)
         damages += await journal.verify(self._runner, scope)
         damages += await facts.verify(self._runner, scope)
@@ -375,7 +369,7 @@ class SqliteStore:
         now = self._clock()
         cutoff = now - grace_seconds
         refs = removed = size = after = 0
-        await self._write(partial(summaries.remove_expired, scope=scope, now=now))
+        await self._runner.write_one(summaries.remove_expired, scope, now)
         await self._write(partial(answers.remove_expired, scope=scope, now=now))
         while True:
             # Looked for by a reader, which keeps nobody from writing; judged again when removed.
