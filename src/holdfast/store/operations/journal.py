@@ -80,7 +80,7 @@ def _body(data: bytes, at: float) -> Values:
 
 
 def _data(row: Row) -> bytes | None:
-    """Return the bytes of an entry; None if they are not what was written."""
+    """Return the bytes of an entry; None if they are damaged."""
     _, _, sha256, size, codec, data = row
     return unpack(codec, data, size=size, sha256=sha256)
 

@@ -42,7 +42,7 @@ class SqlLedger(UsageLedger):
         await self._runner.write_one(work)
 
     async def settle(self, scope: Scope, reservation: Reservation, used: Amount) -> None:
-        """Replace a reservation by what the call used."""
+        """Replace a reservation by the call's use."""
         await self._runner.write(_settle, scope, reservation, used)
 
 

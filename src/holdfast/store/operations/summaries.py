@@ -31,7 +31,7 @@ def values_of(summary: Summary) -> Values:
 
 
 def _summary(row: Row) -> Summary | None:
-    """Return a row as a summary; None if it is not what was stored."""
+    """Return a row as a summary; None if it is damaged."""
     key, source, expires_at, sha256, size, codec, data = row
     value = unpack(codec, data, size=size, sha256=sha256)
     return None if value is None else Summary(key, value, source, expires_at)

@@ -150,7 +150,7 @@ def _body(content: str) -> Values:
 
 
 def _content(row: Row) -> str | None:
-    """Return the text of hash, size, codec and data; None if it is not what was stored."""
+    """Return the text of hash, size, codec and data; None if it is damaged."""
     sha256, size, codec, data = row
     content = unpack(codec, data, size=size, sha256=sha256)
     return None if content is None else content.decode("utf-8", "surrogatepass")
@@ -184,7 +184,7 @@ def _query(scope: Scope, words: Sequence[str]) -> str:
 
 
 def _turn(row: Row) -> Remembered | None:
-    """Return a turn; None if its content is not what was stored."""
+    """Return a turn; None if its content is damaged."""
     content = _content(row[7:])
     if content is None:
         return None
@@ -230,7 +230,7 @@ def _last_number(scope: Scope) -> Operation[int]:
 
 
 def lines(scope: Scope, after: Any) -> Operation[Page]:
-    """Return the exported lines of the turns behind a place; damaged ones are left out."""
+    """Return the exported lines of the turns after a place; damaged ones are left out."""
     rows = yield _sql.page(scope, after=after or 0, limit=PAGE)
     exported = [
         RememberedLine.of(turn, *row[1:4]) for row in rows if (turn := _turn(row[4:])) is not None
@@ -239,7 +239,7 @@ def lines(scope: Scope, after: Any) -> Operation[Page]:
 
 
 async def verify(runner: Runner, scope: Scope) -> list[Damage]:
-    """Return the damages of turns that are not what was stored; these are never recalled."""
+    """Return the damages of turns whose contents changed; these are never recalled."""
     damages: list[Damage] = []
     after: int | None = 0
     while after is not None:
@@ -309,7 +309,7 @@ def _note(scope: Scope, added: int, removed: int) -> Operation[None]:
 
 
 def restore(scope: Scope, line: RememberedLine) -> Operation[bool]:
-    """Write an exported turn behind all others; return whether there was none of its id."""
+    """Write an exported turn after all others; return whether there was none of its id."""
     yield _sql.lock(scope)
     made = (line.print, line.maker, line.index)
     is_new = yield from _insert(scope, line.turn, _body(line.content), made)
