@@ -164,6 +164,11 @@ class Runner(Protocol):
     async def compute(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Run work that takes time and no database, such as compression, beside the event loop."""
 
+    async def write_one(
+        self, begin: Callable[_P, Operation[_T]], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _T:
+        """Run an operation of one statement that writes; it needs no transaction around it."""
+
     async def remove(
         self,
         tables: Sequence[str],

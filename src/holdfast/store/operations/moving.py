@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from holdfast.store import transfer
-from holdfast.store.operations import contents, facts, originals, sessions, turn_records
+from holdfast.store.operations import (
+    contents,
+    facts,
+    journal,
+    originals,
+    sessions,
+    summaries,
+    turn_records,
+    turns,
+)
 from holdfast.store.scope import Scope
 from holdfast.store.statements import Operation, Values
 
@@ -17,6 +26,9 @@ LINES: tuple[Callable[[Scope, Any], Operation[transfer.Page]], ...] = (
     originals.lines,
     turn_records.message_lines,
     facts.lines,
+    summaries.lines,
+    turns.lines,
+    journal.lines,
     sessions.calibration_lines,
     originals.entry_lines,
 )
@@ -48,6 +60,12 @@ def restore(scope: Scope, line: transfer.Line) -> Operation[bool]:
             write = turn_records.restore_message(scope, line)
         case transfer.FactLine(fact=fact):
             write = facts.restore(scope, fact)
+        case transfer.SummaryLine(summary=summary):
+            write = summaries.restore(scope, summary)
+        case transfer.RememberedLine():
+            write = turns.restore(scope, line)
+        case transfer.JournalLine():
+            write = journal.restore(scope, line)
         case transfer.SessionLine(record=record):
             write = sessions.restore(scope, record)
         case transfer.TurnLine(session=session, record=turn):

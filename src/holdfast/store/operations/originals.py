@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from holdfast.store import rules
-from holdfast.store.operations import contents, facts
+from holdfast.store.operations import contents, facts, summaries
 from holdfast.store.operations.ref_rows import WIDTH, Detail, RefRow, entry_values, ref_values
 from holdfast.store.records import AuditEntry, Content, Damage, Stored
 from holdfast.store.refs import RefName, parse
@@ -273,7 +273,7 @@ def drop(scope: Scope, rows: Iterable[RefRow], now: float) -> Operation[int]:
     yield from audit(scope, [row.entry(scope, "removed", now) for row in gone if not row.removed])
     hashes = rules.distinct(row.sha256 for row in gone)
     refs = [row.ref_id for row in gone]
-    yield _sql.remove_summaries(scope, hashes=hashes)
+    yield from summaries.drop_of_sources(scope, hashes)
     yield _sql.remove_jobs(scope, refs=refs)
     yield _sql.remove_answers(scope, refs=refs)
     yield from facts.drop_of_refs(scope, refs)
@@ -300,7 +300,7 @@ def remove_contents(scope: Scope, rows: Sequence[RefRow], now: float) -> Operati
     yield _sql.remove_content.many(scope, removed)
     yield from audit(scope, [row.entry(scope, "removed", now) for row in rows])
     hashes = rules.distinct(row.sha256 for row in rows)
-    yield _sql.remove_summaries(scope, hashes=hashes)
+    yield from summaries.drop_of_sources(scope, hashes)
     return (yield from contents.sweep(scope, hashes))
 
 

@@ -8,11 +8,18 @@ from typing import Any
 import msgspec
 
 from holdfast.store import rules
-from holdfast.store.operations import contents, facts, originals
+from holdfast.store.operations import contents, facts, journal, originals, turns
+from holdfast.store.queue import session_quota
 from holdfast.store.records import ClientKey, Erased, SessionRecord
 from holdfast.store.scope import Scope
 from holdfast.store.statements import Operation, Rows, Values, load
 from holdfast.store.transfer import PAGE, CalibrationLine, LinkLine, Page, SessionLine
+
+TABLES = (
+    "contents", "refs", "uses", "sessions", "turns", "messages", "links", "summaries", "jobs",
+    "quotas", "remembered", "facts", "fact_sources", "answers", "journal",
+)  # fmt: skip
+"""Those from which records go with a session."""
 
 _sql = load("sessions")
 _EVERYBODY = Scope()
@@ -33,9 +40,9 @@ def _first(rows: Rows) -> SessionRecord | None:
     return rules.from_json(rows[0][0], SessionRecord) if rows else None
 
 
-def get_beside(scope: Scope, journal: str) -> Operation[tuple[SessionRecord | None, int]]:
+def get_beside(scope: Scope, name: str) -> Operation[tuple[SessionRecord | None, int]]:
     """Return the session that the scope names, and how long one of its journals is."""
-    ((record, length),) = yield _sql.get_beside(scope, journal=journal)
+    ((record, length),) = yield _sql.get_beside(scope, journal=name)
     return None if record is None else rules.from_json(record, SessionRecord), length
 
 
@@ -93,20 +100,28 @@ def close(scope: Scope, now: float) -> Operation[None]:
 
 
 def delete(scope: Scope, now: float) -> Operation[Erased]:
-    """Remove a session with its turns, messages, links and facts, and the refs that only it used.
-
-    Others hold the lock to remove.
-    """
+    """Remove a session with all that is its own, under the lock to remove."""
     only = yield from originals.only_of_session(scope)
     refs = yield from originals.drop(scope, only, now)
     yield _sql.remove_uses(scope)
     named = [sha256 for (sha256,) in (yield _sql.remove_messages(scope))]
-    turns = yield _sql.remove_turns(scope)
+    sent = yield _sql.remove_turns(scope)
     yield _sql.remove_links(scope)
-    records = yield _sql.remove_record(scope)
+    removed = yield _sql.remove_record(scope)
     yield from contents.sweep(scope, named)
-    facts_ = yield from facts.drop_of_session(scope)
-    return Erased(sessions=len(records), turns=len(turns), refs=refs, records=facts_)
+    yield _sql.remove_jobs(scope)
+    yield _sql.remove_quota(scope, name=session_quota(scope.session))
+    records = len((yield _sql.remove_answers(scope)))
+    records += yield from turns.drop_of_session(scope)
+    records += yield from facts.drop_of_session(scope)
+    records += yield from journal.drop_of_session(scope)
+    return Erased(sessions=len(removed), turns=len(sent), refs=refs, records=records)
+
+
+def delete_whole(scope: Scope, now: float) -> Operation[Erased]:
+    """Remove a session with all that is its own."""
+    yield from contents.lock_to_remove(scope)
+    return (yield from delete(scope, now))
 
 
 def link(scope: Scope, names: Sequence[str]) -> Operation[None]:

@@ -8,21 +8,40 @@ from typing import Literal
 from holdfast.store import rules
 from holdfast.store.across import AcrossScopes
 from holdfast.store.fact_shelf import FactShelf
-from holdfast.store.operations import facts, originals, sessions, turn_records, upkeep
+from holdfast.store.journal import JournalShelf
+from holdfast.store.operations import (
+    erasing,
+    facts,
+    journal,
+    ledger,
+    originals,
+    sessions,
+    summaries,
+    turn_records,
+    turns,
+    upkeep,
+)
 from holdfast.store.operations.across import SqlAcross
+from holdfast.store.protocol import GRACE_SECONDS, Progress
 from holdfast.store.records import (
     AuditEntry,
+    Cleaned,
     ClientKey,
     Content,
+    Damage,
+    Erased,
     RefInfo,
     SessionRecord,
     Stored,
     StoreStats,
+    Summary,
     Turn,
     UsageTotal,
 )
 from holdfast.store.scope import Scope
 from holdfast.store.statements import Runner
+from holdfast.store.turn_shelf import TurnShelf
+from holdfast.store.usage_ledger import UsageLedger
 
 
 class SqlStore:
@@ -35,6 +54,12 @@ class SqlStore:
         """Several workspaces at once."""
         self.facts: FactShelf = facts.SqlFactStore(runner)
         """What was said."""
+        self.remembered: TurnShelf = turns.SqlTurnStore(self._runner)
+        """What was said, turn by turn."""
+        self.journal: JournalShelf = journal.SqlJournal(self._runner, clock)
+        """What was done, entry behind entry."""
+        self.ledger: UsageLedger = ledger.SqlLedger(self._runner)
+        """Daily use of tenants."""
 
     # Contents and refs.
 
@@ -67,6 +92,26 @@ class SqlStore:
         return await self._runner.remove(
             originals.TABLES, originals.forget, scope, refs, self._clock()
         )
+
+    # Summaries.
+
+    async def summary(self, scope: Scope, key: str) -> bytes | None:
+        """What was kept under this key."""
+        return await self._runner.fetch(summaries.get, scope, key, self._clock())
+
+    async def put_summary(
+        self,
+        scope: Scope,
+        key: str,
+        value: bytes,
+        ttl_seconds: float | None = None,
+        *,
+        source: str = "",
+    ) -> None:
+        """Keep a summary."""
+        rules.check_key(key)
+        summary = Summary(key, value, source, rules.expiry(self._clock(), ttl_seconds))
+        await self._runner.write_one(summaries.put, scope, summaries.values_of(summary))
 
     # Sessions and turns.
 
@@ -124,6 +169,14 @@ class SqlStore:
         rules.check_session(scope)
         await self._runner.write(sessions.close, scope, self._clock())
 
+    async def delete_session(self, scope: Scope) -> int:
+        """Remove a session, its turns and the refs that only it used."""
+        rules.check_session(scope)
+        erased = await self._runner.remove(
+            sessions.TABLES, sessions.delete_whole, scope, self._clock()
+        )
+        return erased.refs
+
     # Usage, calibration, audit.
 
     async def usage(
@@ -142,7 +195,7 @@ class SqlStore:
 
     async def save_calibration(self, scope: Scope, data: bytes) -> None:
         """Keep what was learnt."""
-        await self._runner.write(sessions.save_calibration, scope, data)
+        await self._runner.write_one(sessions.save_calibration, scope, data)
 
     async def audit(self, scope: Scope, *, limit: int = 100, before: int = 0) -> list[AuditEntry]:
         """The newest compressions."""
@@ -153,6 +206,40 @@ class SqlStore:
     async def stats(self, scope: Scope) -> StoreStats:
         """How full the store is."""
         return await self._runner.fetch(upkeep.stats, scope, [scope.workspace], self._clock())
+
+    async def verify(self, scope: Scope, progress: Progress | None = None) -> list[Damage]:
+        """Read everything once."""
+        damages = await upkeep.verify(self._runner, scope, self._clock, progress)
+        for verify in (summaries.verify, turns.verify, journal.verify, facts.verify):
+            damages += await verify(self._runner, scope)
+        return damages
+
+    async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
+        """Remove what is stale and what closed sessions left."""
+        await self._runner.write_one(summaries.remove_expired, scope, self._clock())
+        return await upkeep.clean(self._runner, scope, self._clock, grace_seconds)
+
+    async def expire(self, scope: Scope, before: float) -> Erased:
+        """Remove the sessions last used before a time, and what no session has used since."""
+        return await erasing.expire(self._runner, scope, before, self._clock())
+
+    async def erase(self, scope: Scope) -> Erased:
+        """Remove every record of this user and workspace."""
+        erased = await erasing.erase(self._runner, scope, self._clock())
+        self._scrub_soon()
+        return erased
+
+    async def erase_all(self) -> Erased:
+        """Remove every record of everyone."""
+        erased = Erased()
+        for scope in await self._runner.fetch(erasing.owners):
+            erased += await erasing.erase(self._runner, scope, self._clock())
+        self._scrub_soon()
+        return erased
+
+    def _scrub_soon(self) -> None:
+        """Have the bytes of removed records overwritten; nobody waits for it."""
+        raise NotImplementedError
 
     async def scopes(self) -> list[Scope]:
         """Everyone who has something here."""

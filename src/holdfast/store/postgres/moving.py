@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.store import transfer
 from holdfast.store.operations import moving
-from holdfast.store.postgres import answers, jobs, journal, shelf, summaries, tools, turns
+from holdfast.store.postgres import answers, jobs, tools
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.postgres.running import run
 from holdfast.store.scope import Scope
@@ -30,13 +30,6 @@ async def export(database: Database, scope: Scope) -> AsyncIterator[bytes]:
                 yield transfer.encode(line)
         async for line in _made_lines(connection, scope):
             yield transfer.encode(line)
-        asked = (scope.workspace, scope.user)
-        async for row in connection.cursor(turns.ALL, *asked, prefetch=_AT_A_TIME):
-            for remembered in turns.lines_of(row):
-                yield transfer.encode(remembered)
-        async for row in connection.cursor(journal.ALL, *asked, prefetch=_AT_A_TIME):
-            if (entry := journal.line_of(row)) is not None:
-                yield transfer.encode(entry)
 
 
 async def _made_lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer.Line]:
@@ -45,9 +38,6 @@ async def _made_lines(connection: Connection, scope: Scope) -> AsyncIterator[tra
     def rows(sql: LiteralString) -> Any:
         return connection.cursor(sql, scope.workspace, scope.user, prefetch=_AT_A_TIME)
 
-    async for row in rows(summaries.ALL):
-        if (summary := summaries.opened(row)) is not None:
-            yield transfer.SummaryLine.of(summary)
     async for row in rows(jobs.ALL):
         yield transfer.JobLine.of(jobs.job_of(row))
     async for row in rows(answers.ALL):
@@ -93,15 +83,9 @@ async def _restore(connection: Connection, scope: Scope, line: transfer.Line) ->
     match line:
         case transfer.JobLine():
             return await _is_new(connection, jobs.RESTORE, *who, *msgspec.structs.astuple(line))
-        case transfer.SummaryLine(summary=summary):
-            return await _is_new(connection, summaries.ADD, *summaries.values(scope, summary))
-        case transfer.RememberedLine():
-            return await shelf.restore(connection, scope, line)
         case transfer.AnswerLine(answer=answer):
             values = answers.values(scope.of(answer.session), answer)
             return await _is_new(connection, answers.ADD, *values)
-        case transfer.JournalLine():
-            return await journal.restore(connection, scope, line)
         case transfer.ToolLine(tool=tool):
             return await _is_new(connection, tools.ADD, *tools.values(scope, tool))
         case _:

@@ -62,7 +62,7 @@ class PostgresRunner:
         """Read, each statement being a transaction by itself that may be repeated."""
         return await _run(begin(*args, **kwargs), self._rows)
 
-    look = fetch
+    look = write_one = fetch
 
     async def _rows(self, call: Call) -> list[Any]:
         statement, scope, values, _ = call

@@ -15,26 +15,19 @@ from holdfast.errors import StoreError
 from holdfast.store import rules
 from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.deadline import has_deadline, without_deadline
-from holdfast.store.journal import JournalShelf
-from holdfast.store.operations import facts, upkeep
 from holdfast.store.operations.store import SqlStore
 from holdfast.store.postgres import (
     answers,
-    erasing,
     moving,
     scrubbing,
-    summaries,
+    upkeep,
 )
-from holdfast.store.postgres import upkeep as own_upkeep
 from holdfast.store.postgres.answers import PostgresAnswers
 from holdfast.store.postgres.database import CONNECTIONS, Database, connect
-from holdfast.store.postgres.journal import PostgresJournal
-from holdfast.store.postgres.ledger import PostgresLedger
 from holdfast.store.postgres.migrate import migrate
 from holdfast.store.postgres.queue import PostgresQueue
 from holdfast.store.postgres.running import PostgresRunner
 from holdfast.store.postgres.scrubbing import Scrubber
-from holdfast.store.postgres.shelf import PostgresTurns
 from holdfast.store.postgres.tools import PostgresTools
 from holdfast.store.protocol import GRACE_SECONDS, Progress
 from holdfast.store.queue import JobQueue
@@ -42,13 +35,9 @@ from holdfast.store.records import (
     Cleaned,
     Content,
     Damage,
-    Erased,
-    Summary,
 )
 from holdfast.store.scope import Scope
 from holdfast.store.tool_shelf import ToolShelf
-from holdfast.store.turn_shelf import TurnShelf
-from holdfast.store.usage_ledger import UsageLedger
 
 _NEW_KEY: LiteralString = """
 INSERT INTO holdfast.secrets (name, data) VALUES ('tenants', $1) ON CONFLICT DO NOTHING
@@ -72,16 +61,10 @@ class PostgresStore(SqlStore):
         self.url = database.url
         self.jobs: JobQueue = PostgresQueue(database, clock)
         """Work for the background."""
-        self.remembered: TurnShelf = PostgresTurns(database, scrubber)
-        """What was said, turn by turn."""
         self.answers: AnswerShelf = PostgresAnswers(database, clock, scrubber)
         """Answers that may be given again."""
         self.tools: ToolShelf = PostgresTools(database, clock, scrubber)
         """Tools and their schemas."""
-        self.journal: JournalShelf = PostgresJournal(database, clock, scrubber)
-        """What was done, entry behind entry."""
-        self.ledger: UsageLedger = PostgresLedger(database)
-        """Daily use of tenants."""
 
     @classmethod
     async def open(
@@ -112,37 +95,11 @@ class PostgresStore(SqlStore):
         await super().put(scope, contents)
         before, self._put = self._put, self._put + len(contents)
         if before < _MANY <= self._put:
-            looking = own_upkeep.look_at_once(self._database)
+            looking = upkeep.look_at_once(self._database)
             if has_deadline():  # it takes longer than a request may wait
                 self._looking = asyncio.create_task(looking, context=without_deadline())
             else:
                 await looking
-
-    # Summaries.
-
-    async def summary(self, scope: Scope, key: str) -> bytes | None:
-        """What was kept under this key."""
-        return await summaries.get(self._database, scope, key, self._clock())
-
-    async def put_summary(
-        self,
-        scope: Scope,
-        key: str,
-        value: bytes,
-        ttl_seconds: float | None = None,
-        *,
-        source: str = "",
-    ) -> None:
-        """Keep a summary."""
-        rules.check_key(key)
-        summary = Summary(key, value, source, rules.expiry(self._clock(), ttl_seconds))
-        await self._database.fetch(summaries.PUT, *summaries.values(scope, summary))
-
-    async def delete_session(self, scope: Scope) -> int:
-        """Remove a session, its turns and the refs that only it used."""
-        erased = await erasing.delete_session(self._database, scope, self._clock())
-        self._scrubber.begin(scrubbing.TABLES if erased else ())
-        return erased.refs
 
     # Upkeep.
 
@@ -152,33 +109,17 @@ class PostgresStore(SqlStore):
 
     async def verify(self, scope: Scope, progress: Progress | None = None) -> list[Damage]:
         """Read everything once."""
-        damages = await upkeep.verify(self._runner, scope, self._clock, progress)
-        damages += await own_upkeep.verify(self._database, scope)
-        return damages + await facts.verify(self._runner, scope)
+        damages = await super().verify(scope, progress)
+        return damages + await upkeep.verify(self._database, scope)
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
         """Remove what is stale and what closed sessions left."""
-        for statement in (summaries.REMOVE_EXPIRED, answers.REMOVE_EXPIRED):
-            await self._database.fetch(statement, scope.workspace, scope.user, self._clock())
-        return await upkeep.clean(self._runner, scope, self._clock, grace_seconds)
+        now = self._clock()
+        await self._database.fetch(answers.REMOVE_EXPIRED, scope.workspace, scope.user, now)
+        return await super().gc(scope, grace_seconds=grace_seconds)
 
-    async def expire(self, scope: Scope, before: float) -> Erased:
-        """Remove the sessions last used before a time, and what no session has used since."""
-        return await erasing.expire(self._database, scope, before, self._clock())
-
-    async def erase(self, scope: Scope) -> Erased:
-        """Remove every record of this user and workspace."""
-        erased = await erasing.erase(self._database, scope, self._clock())
+    def _scrub_soon(self) -> None:
         self._scrubber.begin(scrubbing.TABLES)
-        return erased
-
-    async def erase_all(self) -> Erased:
-        """Remove every record of everyone."""
-        erased = Erased()
-        for scope in await erasing.owners(self._database):
-            erased += await erasing.erase(self._database, scope, self._clock())
-        self._scrubber.begin(scrubbing.TABLES)
-        return erased
 
     async def scrub(self, *, whole: bool = False) -> bool:
         """Write the tables anew, so that nothing of removed records is left in their files."""

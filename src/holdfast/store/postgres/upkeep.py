@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import LiteralString
 
 from holdfast.errors import StoreError
-from holdfast.store.postgres import answers, journal, shelf, summaries, tools
+from holdfast.store.postgres import answers, tools
 from holdfast.store.postgres.database import Database
 from holdfast.store.records import Damage
 from holdfast.store.scope import Scope
@@ -32,12 +32,7 @@ async def look_at_once(database: Database) -> None:
 async def verify(database: Database, scope: Scope) -> list[Damage]:
     """Read what was made of contents, and remove what is unsound of it."""
     async with database.snapshot() as connection:
-        unsound = await summaries.unsound(connection, scope)
-        unsound_turns = await shelf.unsound(connection, scope)
         unsound_answers = await answers.unsound(connection, scope)
-        unsound_entries = await journal.unsound(connection, scope)
         unsound_tools = await tools.unsound(connection, scope)
-    damages = await summaries.remove(database, scope, unsound) + unsound_turns
-    damages += unsound_entries
-    damages += await tools.remove(database, scope, unsound_tools)
+    damages = await tools.remove(database, scope, unsound_tools)
     return damages + await answers.remove(database, scope, unsound_answers)

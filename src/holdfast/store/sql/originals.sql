@@ -329,13 +329,6 @@ WHERE (workspace, username, at, session, ref_id, sha256, action, size, from_toke
 
 -- What goes with a ref.
 
--- name: remove_summaries
-DELETE FROM holdfast.summaries
-WHERE workspace = :workspace AND owner = :owner AND source IN :hashes AND source <> ''
-AND NOT EXISTS (
-    SELECT 1 FROM holdfast.refs AS r WHERE r.workspace = :workspace AND r.owner = :owner
-    AND r.sha256 = source AND {is_there})
-
 -- name: remove_jobs
 DELETE FROM holdfast.jobs
 WHERE workspace = :workspace AND owner = :owner AND ref_id IN :refs AND ref_id <> ''

@@ -295,6 +295,18 @@ ON CONFLICT (workspace, owner) DO UPDATE SET data = excluded.data
 INSERT INTO holdfast.calibrations (workspace, owner, data) VALUES (:workspace, :owner, :data)
 ON CONFLICT DO NOTHING RETURNING owner
 
+-- name: remove_jobs
+DELETE FROM holdfast.jobs
+WHERE workspace = :workspace AND owner = :owner AND session = :session AND session <> ''
+
+-- name: remove_quota
+DELETE FROM holdfast.quotas
+WHERE workspace = :workspace AND owner = :owner AND name = :name
+
+-- name: remove_answers
+DELETE FROM holdfast.answers
+WHERE workspace = :workspace AND owner = :owner AND session = :session RETURNING number
+
 -- name: remove_links
 DELETE FROM holdfast.links
 WHERE workspace = :workspace AND owner = :owner AND session = :session

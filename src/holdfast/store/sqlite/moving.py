@@ -18,10 +18,7 @@ from holdfast.store.scope import Scope
 from holdfast.store.sqlite import (
     answers,
     jobs,
-    journal,
-    summaries,
     tools,
-    turns,
 )
 from holdfast.store.sqlite.running import run
 from holdfast.store.sqlite.ticking import Ticking
@@ -38,34 +35,16 @@ def page_of(
     return run(db, lines(scope, after))
 
 
-def summary_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
-    """Summaries by their keys."""
-    rows, last = summaries.page(db, scope, after or "", PAGE)
-    return [transfer.SummaryLine.of(summary) for summary in rows], last or None
-
-
 def job_lines(ticking: Ticking, db: apsw.Connection, scope: Scope, after: Any) -> Page:
     """Jobs in the order of queueing."""
     page, last = jobs.page(db, scope, after or 0, PAGE, ticking.moment(db))
     return [transfer.JobLine.of(job) for job in page], last or None
 
 
-def remembered_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
-    """What was remembered, in that order."""
-    lines, last = turns.page(db, scope, after or 0, PAGE)
-    return [*lines], last or None
-
-
 def answer_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
     """Answers in the order they were kept."""
     page, last = answers.page(db, scope, after or 0, PAGE)
     return [transfer.AnswerLine(answer) for answer in page], last or None
-
-
-def journal_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
-    """Journals by session and name, entry behind entry."""
-    lines, last = journal.page(db, scope, after or ("", "", 0), PAGE)
-    return [*lines], last
 
 
 def tool_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
@@ -78,10 +57,7 @@ def tool_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
 
 
 ALL: tuple[Read, ...] = (
-    summary_lines,
     answer_lines,
-    remembered_lines,
-    journal_lines,
     tool_lines,
 )
 
@@ -106,14 +82,8 @@ def restore(
 
 def _restore(db: apsw.Connection, scope: Scope, line: transfer.Line) -> bool:
     match line:
-        case transfer.SummaryLine(summary=summary):
-            return summaries.add(db, scope, summary)
-        case transfer.RememberedLine():
-            return turns.restore(db, scope, line)
         case transfer.AnswerLine(answer=answer):
             return answers.restore(db, scope, answer)
-        case transfer.JournalLine():
-            return journal.restore(db, scope, line)
         case transfer.ToolLine(tool=tool):
             return tools.restore(db, scope, tool)
         case _:

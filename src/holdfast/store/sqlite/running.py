@@ -112,6 +112,8 @@ class SqliteRunner:
         """Work in a thread of the readers."""
         return await self._readers.run(partial(work, *args, **kwargs))
 
+    write_one = write
+
     async def remove(
         self,
         tables: Sequence[str],  # noqa: ARG002 - the whole file is scrubbed

@@ -15,43 +15,33 @@ from typing import Any, Self, TypeVar
 
 import apsw
 
-from holdfast.store import answer_shelf, rules, tool_shelf, transfer
+from holdfast.store import answer_shelf, tool_shelf, transfer
 from holdfast.store.answer_shelf import AnswerShelf
-from holdfast.store.journal import JournalShelf
-from holdfast.store.operations import facts, sessions, upkeep
 from holdfast.store.operations import moving as operations
+from holdfast.store.operations import (
+    sessions,
+)
 from holdfast.store.operations.store import SqlStore
-from holdfast.store.pack import pack
 from holdfast.store.protocol import GRACE_SECONDS, Progress
 from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     Cleaned,
     Damage,
-    Erased,
-    Summary,
 )
 from holdfast.store.scope import Scope
 from holdfast.store.sqlite import (
     answers,
-    erasing,
-    journal,
     moving,
     scrubbing,
-    summaries,
     tools,
-    turns,
 )
 from holdfast.store.sqlite.driver import BUSY_SECONDS, Job
-from holdfast.store.sqlite.ledger import SqliteLedger
 from holdfast.store.sqlite.memory import MemoryDatabase
 from holdfast.store.sqlite.queue import SqliteQueue
 from holdfast.store.sqlite.running import SqliteRunner
-from holdfast.store.sqlite.shelf import SqliteTurns
 from holdfast.store.sqlite.ticking import Ticking
 from holdfast.store.sqlite.writer import Database, FileDatabase
 from holdfast.store.tool_shelf import ToolShelf
-from holdfast.store.turn_shelf import TurnShelf
-from holdfast.store.usage_ledger import UsageLedger
 
 _T = TypeVar("_T")
 
@@ -69,16 +59,10 @@ class SqliteStore(SqlStore):
         self._ticking = Ticking.of(clock)
         self.jobs: JobQueue = SqliteQueue(writer, readers, self._ticking)
         """Work for the background."""
-        self.remembered: TurnShelf = SqliteTurns(writer, readers)
-        """What was said, turn by turn."""
         self.answers: AnswerShelf = answers.SqliteAnswers(writer, readers, clock)
         """Answers that may be given again."""
         self.tools: ToolShelf = tools.SqliteTools(writer, readers, clock)
         """Tools and their schemas."""
-        self.journal: JournalShelf = journal.SqliteJournal(writer, readers, clock)
-        """What was done, entry behind entry."""
-        self.ledger: UsageLedger = SqliteLedger(writer, readers)
-        """Daily use of tenants."""
 
     @classmethod
     async def open(
@@ -105,35 +89,6 @@ class SqliteStore(SqlStore):
     async def _write(self, job: Job[_T]) -> _T:
         return await self._writer.submit(job)
 
-    # Summaries.
-
-    async def summary(self, scope: Scope, key: str) -> bytes | None:
-        """What was kept under this key."""
-        now = self._clock()
-        return await self._read(lambda db: summaries.get(db, scope, key, now))
-
-    async def put_summary(
-        self,
-        scope: Scope,
-        key: str,
-        value: bytes,
-        ttl_seconds: float | None = None,
-        *,
-        source: str = "",
-    ) -> None:
-        """Keep a summary."""
-        rules.check_key(key)
-        summary = Summary(key, value, source, rules.expiry(self._clock(), ttl_seconds))
-        packed = pack(value)
-        await self._write(lambda db: summaries.put(db, scope, summary, packed))
-
-    async def delete_session(self, scope: Scope) -> int:
-        """Remove a session, its turns and the refs that only it used."""
-        rules.check_session(scope)
-        now = self._clock()
-        erased = await self._writer.remove(lambda db: erasing.delete_session(db, scope, now))
-        return erased.refs
-
     # Upkeep.
 
     async def check(self) -> None:
@@ -143,14 +98,7 @@ class SqliteStore(SqlStore):
 
     async def verify(self, scope: Scope, progress: Progress | None = None) -> list[Damage]:
         """Read everything once."""
-        damages = await upkeep.verify(self._runner, scope, self._clock, progress)
-        unsound = await self._read(partial(summaries.unsound, scope=scope))
-        if unsound:
-            await self._write(partial(summaries.remove, scope=scope, unsound=unsound))
-        damages += [rules.damaged_summary(sha256) for sha256 in unsound.values()]
-        damages += await self._read(partial(turns.unsound, scope=scope))
-        damages += await self._read(partial(journal.unsound, scope=scope))
-        damages += await facts.verify(self._runner, scope)
+        damages = await super().verify(scope, progress)
         unsound = await self._read(partial(answers.unsound, scope=scope))
         if unsound:
             await self._write(partial(answers.remove_unsound, scope=scope, unsound=unsound))
@@ -162,46 +110,14 @@ class SqliteStore(SqlStore):
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
         """Remove what is stale and what closed sessions left."""
-        now = self._clock()
-        await self._write(partial(summaries.remove_expired, scope=scope, now=now))
-        await self._write(partial(answers.remove_expired, scope=scope, now=now))
-        cleaned = await upkeep.clean(self._runner, scope, self._clock, grace_seconds)
+        await self._write(partial(answers.remove_expired, scope=scope, now=self._clock()))
+        cleaned = await super().gc(scope, grace_seconds=grace_seconds)
         while not await self._write(scrubbing.shrink):
             pass
         return cleaned
 
-    async def expire(self, scope: Scope, before: float) -> Erased:
-        """Remove the sessions last used before a time, and what no session has used since."""
-        now = self._clock()
-        return await self._in_parts(lambda db: erasing.expire(db, scope, before=before, now=now))
-
-    async def erase(self, scope: Scope) -> Erased:
-        """Remove every record of this user and workspace."""
-        erased = await self._erase(scope)
+    def _scrub_soon(self) -> None:
         self._database.scrub_soon()
-        return erased
-
-    async def erase_all(self) -> Erased:
-        """Remove every record of everyone."""
-        erased = Erased()
-        for scope in await self._read(erasing.owners):
-            erased += await self._erase(scope)
-        self._database.scrub_soon()
-        return erased
-
-    async def _erase(self, scope: Scope) -> Erased:
-        now = self._clock()
-        # Sessions and other large parts go in small transactions; then what is left, in one.
-        erased = await self._in_parts(
-            lambda db: erasing.expire(db, scope, before=float("inf"), now=now)
-        )
-        return erased + await self._write(lambda db: erasing.erase_rest(db, scope))
-
-    async def _in_parts(self, job: Job[Erased]) -> Erased:
-        erased = Erased()
-        while part := await self._write(job):
-            erased += part
-        return erased
 
     async def scrub(self, *, whole: bool = False) -> bool:
         """Overwrite removed records in the file and its log."""
