@@ -2,7 +2,7 @@
 
 A file in sql/ holds the statements of one or more tables. `-- name: by_id` begins a statement,
 `-- part: columns` a piece of text that others include as `{columns}`; `{sum cost}` includes it with
-`cost` in the place of `@`. What the databases need in different words has one section for each:
+`cost` in the place of `@`. Where the databases need different text, each has its section:
 `-- name: by_id (sqlite)`, `-- name: by_id (postgres)`. A section without text is nothing to run.
 With `;` a section is several statements, of which the last gives the rows: SQLite has no WITH that
 writes.
@@ -65,7 +65,7 @@ class BoundText(NamedTuple):
     lists: tuple[int, ...]
     """Places of values that are lists."""
     several: Callable[[int], str] | None = None
-    """Returns the text that inserts so many rows; None if the statement inserts no plain row."""
+    """Returns the text that inserts several rows; None if the statement inserts no plain row."""
 
     def bind(self, scope: Scope, values: Values, encode: Callable[[Any], Any]) -> tuple[Any, ...]:
         """Return the values in the order of the parameters; `encode` is applied to lists."""
@@ -151,15 +151,15 @@ class Runner(Protocol):
     async def write(
         self, begin: Callable[_P, Operation[_T]], *args: _P.args, **kwargs: _P.kwargs
     ) -> _T:
-        """Run an operation that writes; what it wrote is durable."""
+        """Run an operation that writes; its changes are durable when this returns."""
 
     async def note(
         self, begin: Callable[_P, Operation[None]], *args: _P.args, **kwargs: _P.kwargs
     ) -> None:
-        """Write what is worth neither a delay nor a failure."""
+        """Run an operation that writes, without waiting for it and without raising its failure."""
 
     async def noted(self) -> None:
-        """Wait until what was noted before is written."""
+        """Wait until earlier notes are written."""
 
     async def compute(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Run work that takes time and no database, such as compression, beside the event loop."""
@@ -266,7 +266,7 @@ def _bound_text(text: str, database: DatabaseKind) -> BoundText:
 
 
 def _several(sql: str, width: int) -> Callable[[int], str] | None:
-    """Return what makes the text that inserts several rows, each of so many values."""
+    """Return a function that makes the text for several rows of `width` values each."""
     match = _ROW.search(sql)
     if match is None or "?" in sql[: match.start()] + sql[match.end() :]:
         return None

@@ -35,7 +35,7 @@ def joined(parts: Iterable[list[Values]]) -> list[Values]:
 
 
 def keep(scope: Scope, rows: list[Values]) -> Operation[None]:
-    """Store packed contents that are new, and heal those that are damaged."""
+    """Store new packed contents, and replace damaged ones."""
     if rows:
         yield _sql.keep.many(scope, rows)
 
@@ -51,7 +51,7 @@ def lock_to_remove(scope: Scope) -> Operation[None]:
 
 
 def opened(sha256: str, size: int, codec: int, damage: str | None, data: Any) -> bytes | None:
-    """Return the exact bytes of a content, or None if they are not what was stored."""
+    """Return the exact bytes of a content, or None if its hash does not match."""
     if data is None or damage is not None:
         return None
     return unpack(codec, data, size=size, sha256=sha256)

@@ -9,7 +9,7 @@ from holdfast.store.statements import Operation, Runner, Statement, load
 
 SESSIONS_AT_ONCE = 10
 RECORDS_AT_ONCE = 200
-"""Removed in one transaction: others wait for it with what they want to write."""
+"""Removed in one transaction: other writers wait for it."""
 _ALWAYS = float("inf")
 
 _sql = load("erasing")
@@ -32,7 +32,7 @@ _CLEAR: dict[str, Statement] = {
     "daily_usage": _sql.clear_daily_usage,
     "reservations": _sql.clear_reservations,
 }
-"""Removes what is left in each table, and returns how many rows that were."""
+"""The statement for each table: removes the remaining rows and returns their number."""
 _RECORDS = ("summaries", "jobs", "facts", "answers", "journal", "tools")
 
 
@@ -43,7 +43,7 @@ def owners() -> Operation[list[Scope]]:
 
 
 async def expire(runner: Runner, scope: Scope, before: float, now: float) -> Erased:
-    """Remove what was last used before a time, in parts that are each whole."""
+    """Remove records last used before a time, in several transactions."""
     erased = Erased()
     while part := await runner.write(_expire, scope, before, now):
         erased += part
@@ -51,7 +51,7 @@ async def expire(runner: Runner, scope: Scope, before: float, now: float) -> Era
 
 
 async def erase(runner: Runner, scope: Scope, now: float) -> Erased:
-    """Remove everything that a user has: in parts, and then what is left of it."""
+    """Remove everything that a user has: in parts, and then the rest in one transaction."""
     erased = await expire(runner, scope, _ALWAYS, now)
     return erased + await runner.write(_erase_rest, scope)
 
@@ -83,9 +83,9 @@ def _remove_old(scope: Scope, before: float, now: float) -> Operation[Erased]:
     if ids:
         return Erased(records=(yield from facts.remove(scope, [fact_id for (fact_id,) in ids])))
     for statement in (_sql.remove_old_answers, _sql.remove_old_entries, _sql.remove_old_audit):
-        gone = yield statement(scope, before=before, limit=RECORDS_AT_ONCE)
-        if gone:
-            return Erased(records=len(gone))
+        removed = yield statement(scope, before=before, limit=RECORDS_AT_ONCE)
+        if removed:
+            return Erased(records=len(removed))
     return Erased()
 
 
@@ -94,13 +94,13 @@ def _erase_rest(scope: Scope) -> Operation[Erased]:
     yield from contents.lock_to_remove(scope)
     yield _sql.count_removal(scope)
     records = (yield from turns.remove_all(scope)) + (yield from facts.remove_all(scope))
-    gone = {}
+    removed = {}
     for table, statement in _CLEAR.items():
-        ((gone[table],),) = yield statement(scope)
+        ((removed[table],),) = yield statement(scope)
     yield from contents.sweep_all(scope)
     return Erased(
-        sessions=gone["sessions"],
-        turns=gone["turns"],
-        refs=gone["refs"],
-        records=records + sum(gone[table] for table in _RECORDS),
+        sessions=removed["sessions"],
+        turns=removed["turns"],
+        refs=removed["refs"],
+        records=records + sum(removed[table] for table in _RECORDS),
     )

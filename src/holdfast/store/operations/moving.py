@@ -32,7 +32,7 @@ LINES: tuple[Callable[[Scope, Any], Operation[transfer.Page]], ...] = (
     sessions.calibration_lines,
     originals.entry_lines,
 )
-"""Each returns a page of lines behind a key: see `transfer.Page`."""
+"""Each returns a page of lines after a key: see `transfer.Page`."""
 
 
 def packed(batch: Iterable[transfer.Line]) -> list[Values]:

@@ -1,4 +1,4 @@
-"""Refs: put, open, list and forget originals behind refs, and the audit of what became of them."""
+"""Originals behind refs: put, open, list and remove them, and keep the audit trail."""
 
 from __future__ import annotations
 
@@ -266,19 +266,21 @@ def only_of_session(scope: Scope) -> Operation[list[RefRow]]:
 
 def drop(scope: Scope, rows: Iterable[RefRow], now: float) -> Operation[int]:
     """Remove refs, and contents that nobody refers to, under the lock to remove."""
-    gone = list({row.key: row for row in rows}.values())
-    if not gone:
+    refs_to_drop = list({row.key: row for row in rows}.values())
+    if not refs_to_drop:
         return 0
-    yield from _remove(scope, gone)
-    yield from audit(scope, [row.entry(scope, "removed", now) for row in gone if not row.removed])
-    hashes = rules.distinct(row.sha256 for row in gone)
-    refs = [row.ref_id for row in gone]
+    yield from _remove(scope, refs_to_drop)
+    yield from audit(
+        scope, [row.entry(scope, "removed", now) for row in refs_to_drop if not row.removed]
+    )
+    hashes = rules.distinct(row.sha256 for row in refs_to_drop)
+    refs = [row.ref_id for row in refs_to_drop]
     yield from summaries.drop_of_sources(scope, hashes)
     yield _sql.remove_jobs(scope, refs=refs)
     yield _sql.remove_answers(scope, refs=refs)
     yield from facts.drop_of_refs(scope, refs)
     yield from contents.sweep(scope, hashes)
-    return len(gone)
+    return len(refs_to_drop)
 
 
 def with_numbers(scope: Scope, numbers: Sequence[int]) -> Operation[list[RefRow]]:

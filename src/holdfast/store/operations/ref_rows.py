@@ -15,7 +15,7 @@ from holdfast.store.transfer import RefLine
 
 
 class Detail(msgspec.Struct, frozen=True, kw_only=True):
-    """What is only ever read together with its ref."""
+    """Fields of a ref that no query selects by; SQLite stores them as one JSON column."""
 
     summary: str
     compressed: str
@@ -74,7 +74,7 @@ class RefRow(NamedTuple):
         )
 
     def entry(self, scope: Scope, action: str, now: float) -> AuditEntry:
-        """Return the entry of the audit that tells what became of it."""
+        """Return an entry of the audit trail about this ref."""
         return AuditEntry(
             at=now,
             session=scope.session,

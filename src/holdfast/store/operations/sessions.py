@@ -1,4 +1,4 @@
-"""Sessions: which there are, what a client and a provider call them, and what goes with one."""
+"""Sessions: their records, the names that clients and providers use for them, and deletion."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EVERYBODY = Scope()
 
 
 def read_any() -> Operation[None]:
-    """Read from the store, whatever is there."""
+    """Read one row, to see that the store can be read."""
     yield _sql.any(_EVERYBODY)
 
 
@@ -105,7 +105,7 @@ def delete(scope: Scope, now: float) -> Operation[Erased]:
     refs = yield from originals.drop(scope, only, now)
     yield _sql.remove_uses(scope)
     named = [sha256 for (sha256,) in (yield _sql.remove_messages(scope))]
-    sent = yield _sql.remove_turns(scope)
+    turn_rows = yield _sql.remove_turns(scope)
     yield _sql.remove_links(scope)
     removed = yield _sql.remove_record(scope)
     yield from contents.sweep(scope, named)
@@ -115,7 +115,7 @@ def delete(scope: Scope, now: float) -> Operation[Erased]:
     records += yield from turns.drop_of_session(scope)
     records += yield from facts.drop_of_session(scope)
     records += yield from journal.drop_of_session(scope)
-    return Erased(sessions=len(removed), turns=len(sent), refs=refs, records=records)
+    return Erased(sessions=len(removed), turns=len(turn_rows), refs=refs, records=records)
 
 
 def delete_whole(scope: Scope, now: float) -> Operation[Erased]:
@@ -137,18 +137,18 @@ def linked(scope: Scope, names: Sequence[str]) -> Operation[str]:
 
 
 def scopes() -> Operation[list[Scope]]:
-    """Return everyone who has something here, who used it last first."""
+    """Return the scopes with records, most recently used first."""
     return [Scope(user, workspace) for workspace, user in (yield _sql.scopes(_EVERYBODY))]
 
 
 def calibration(scope: Scope) -> Operation[bytes | None]:
-    """Return what was learnt from reported usage."""
+    """Return the saved calibration of this workspace."""
     rows = yield _sql.calibration(scope)
     return bytes(rows[0][0]) if rows else None
 
 
 def save_calibration(scope: Scope, data: bytes) -> Operation[None]:
-    """Keep what was learnt."""
+    """Save the calibration of this workspace."""
     yield _sql.save_calibration(scope, data=data)
 
 
@@ -170,7 +170,7 @@ def link_lines(scope: Scope, after: Any) -> Operation[Page]:
 
 
 def calibration_lines(scope: Scope, _: Any) -> Operation[Page]:
-    """Return the exported line of what was learnt, if anything was."""
+    """Return the exported line of the calibration, if there is one."""
     data = yield from calibration(scope)
     return [] if data is None else [CalibrationLine(data)], None
 
@@ -186,5 +186,5 @@ def restore_link(scope: Scope, name: str, session: str) -> Operation[bool]:
 
 
 def restore_calibration(scope: Scope, data: bytes) -> Operation[bool]:
-    """Keep what was learnt, unless something was; return whether it was new."""
+    """Save an exported calibration unless there is one; return whether it was new."""
     return bool((yield _sql.add_calibration(scope, data=data)))

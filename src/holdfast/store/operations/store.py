@@ -53,11 +53,11 @@ class SqlStore:
         self.across: AcrossScopes = SqlAcross(runner, clock)
         """Several workspaces at once."""
         self.facts: FactShelf = facts.SqlFactStore(runner)
-        """What was said."""
+        """Facts."""
         self.remembered: TurnShelf = turns.SqlTurnStore(self._runner)
-        """What was said, turn by turn."""
+        """Remembered turns."""
         self.journal: JournalShelf = journal.SqlJournal(self._runner, clock)
-        """What was done, entry behind entry."""
+        """Journals."""
         self.ledger: UsageLedger = ledger.SqlLedger(self._runner)
         """Daily use of tenants."""
 
@@ -72,7 +72,7 @@ class SqlStore:
         return await originals.get(self._runner, scope, ref, self._clock, peek=peek)
 
     async def info(self, scope: Scope, ref: str) -> RefInfo | None:
-        """What is known of a ref."""
+        """Return the record of a ref."""
         await self._runner.noted()
         row = await self._runner.fetch(originals.find, scope, ref)
         return None if row is None else row.info(self._clock())
@@ -96,7 +96,7 @@ class SqlStore:
     # Summaries.
 
     async def summary(self, scope: Scope, key: str) -> bytes | None:
-        """What was kept under this key."""
+        """Return a summary by its key."""
         return await self._runner.fetch(summaries.get, scope, key, self._clock())
 
     async def put_summary(
@@ -190,11 +190,11 @@ class SqlStore:
         return await self._runner.fetch(turn_records.usage, scope, by=by, since=since)
 
     async def calibration(self, scope: Scope) -> bytes | None:
-        """What was learnt from reported usage."""
+        """Return the calibration of this workspace."""
         return await self._runner.fetch(sessions.calibration, scope)
 
     async def save_calibration(self, scope: Scope, data: bytes) -> None:
-        """Keep what was learnt."""
+        """Save the calibration of this workspace."""
         await self._runner.write_one(sessions.save_calibration, scope, data)
 
     async def audit(self, scope: Scope, *, limit: int = 100, before: int = 0) -> list[AuditEntry]:
@@ -215,7 +215,7 @@ class SqlStore:
         return damages
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
-        """Remove what is stale and what closed sessions left."""
+        """Remove stale contents and those that only closed sessions used."""
         await self._runner.write_one(summaries.remove_expired, scope, self._clock())
         return await upkeep.clean(self._runner, scope, self._clock, grace_seconds)
 

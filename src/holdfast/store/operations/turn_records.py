@@ -1,4 +1,4 @@
-"""Turns of sessions as they were sent, the messages that they name, and what they cost."""
+"""Turns of sessions with their messages and usage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SUMMED = (
     "cache_written", "cache_written_hour", "demo_cost", "demo_saved_cost", "unreported",
     "estimated", "assumed", "unpriced", "overflows",
 )  # fmt: skip
-"""Fields of a turn's usage that stand beside its record, so that they can be summed."""
+"""Fields of a turn's usage that have columns of their own, so that they can be summed."""
 
 
 # --- writing -------------------------------------------------------------------------------------
@@ -35,7 +35,7 @@ async def add(
 ) -> None:
     """Append a turn to the scope's session."""
     if sum(map(len, messages.values())) <= contents.AT_ONCE_BYTES:
-        # Packed by whoever writes, who is awake then.
+        # Packed by the writer's thread, which is awake then.
         await runner.write(_add_checked, scope, turn, session, messages)
     else:
         packed = await runner.compute(_checked, scope, session, messages)
@@ -68,8 +68,8 @@ def _add(scope: Scope, turn: Turn, session: SessionRecord, packed: list[Values])
     yield from contents.keep(scope, packed)
     new = [row["sha256"] for row in packed]
     yield from _name_new(scope, new)
-    if others := rules.hashes_of(turn).difference(new):
-        yield _sql.name_messages(scope, hashes=sorted(others))
+    if known_hashes := rules.hashes_of(turn).difference(new):
+        yield _sql.name_messages(scope, hashes=sorted(known_hashes))
 
 
 def _name_new(scope: Scope, hashes: Sequence[str]) -> Operation[None]:
@@ -103,7 +103,7 @@ async def messages(
     """Return the bytes of messages that turns of this user name.
 
     Raises:
-        DamagedContentError: one is not what was stored; it is set apart.
+        DamagedContentError: a message does not match its hash; it is marked as damaged.
     """
     opened = await runner.fetch(_messages, scope, rules.distinct(hashes))
     damaged = [sha256 for sha256, data in opened.items() if data is None]
@@ -152,7 +152,7 @@ def lines(scope: Scope, after: Any) -> Operation[Page]:
 
 
 def message_lines(scope: Scope, after: Any) -> Operation[Page]:
-    """Return the exported lines of messages by their hashes; without those that are damaged."""
+    """Return the exported lines of messages by their hashes, without damaged ones."""
     rows = yield _sql.exported_messages(scope, after=after or "", limit=CONTENTS_PAGE)
     hashes = [sha256 for (sha256,) in rows]
     names: dict[str, list[str]] = {sha256: [] for sha256 in hashes}
@@ -174,7 +174,7 @@ def restore(scope: Scope, session: str, turn: Turn) -> Operation[bool]:
 
 def restore_message(scope: Scope, line: MessageLine) -> Operation[bool]:
     """Note the sessions that name a message whose bytes are stored; return whether it was new."""
-    known = yield _sql.names_of_messages(scope, hashes=[line.sha256])
+    earlier = yield _sql.names_of_messages(scope, hashes=[line.sha256])
     for session in line.sessions:
         yield from _name_new(scope.of(session), [line.sha256])
-    return not known
+    return not earlier

@@ -1,4 +1,4 @@
-"""Upkeep: how full the store is, whether it is sound, and what may go."""
+"""Upkeep: statistics, damage and garbage collection."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.store.statements import Operation, Runner, load
 _CHECKED_AT_ONCE = 16
 """Contents in memory at once when all are read."""
 _REMOVED_AT_ONCE = 100
-"""Refs that are removed in one transaction: others wait for it with what they want to write."""
+"""Refs that are removed in one transaction: other writers wait for it."""
 _FIELDS = (
     "refs", "contents", "size", "stored", "sessions", "turns", "stale", "damaged", "flagged",
 )  # fmt: skip
@@ -38,7 +38,7 @@ class _Checked(NamedTuple):
 
     read: int
     last: str
-    """The hash behind which the next part begins."""
+    """The last hash of the part."""
     unsound: list[str]
 
 
@@ -66,7 +66,7 @@ def _count_contents(scope: Scope) -> Operation[int]:
 
 
 def _check(scope: Scope, after: str) -> Operation[_Checked]:
-    """Read contents behind a hash, in the order of their hashes."""
+    """Read contents after a hash, in the order of their hashes."""
     rows = yield _sql.contents(scope, after=after, limit=_CHECKED_AT_ONCE)
     unsound = [row[0] for row in rows if contents.opened(*row) is None]
     return _Checked(len(rows), rows[-1][0] if rows else after, unsound)

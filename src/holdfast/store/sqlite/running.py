@@ -1,6 +1,6 @@
 """running: operations on SQLite, each as one job of the writer or of a reader.
 
-running: after writer. All statements of an operation run in one thread, one behind the other.
+running: after writer. All statements of an operation run in one thread, one after the other.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def _insert(
 ) -> None:
     """Insert rows in as few statements as can be.
 
-    For each statement the driver lets other threads run, and waits until they let it go on: a turn
-    of twenty messages, with a look-up and an insert for each, waited sixty times.
+    The driver releases Python's lock for each statement and must get it back: a turn of twenty
+    messages, with a lookup and an insert for each, waited sixty times.
     """
     for at in range(0, len(rows), _AT_ONCE):
         part = rows[at : at + _AT_ONCE]
@@ -71,7 +71,7 @@ class SqliteRunner:
         self._writer = writer
         self._readers = readers
         self._noting: asyncio.Future[None] | None = None
-        """What was noted last, until it is written."""
+        """The latest note, until it is written."""
 
     async def look(
         self, begin: Callable[_P, Operation[_T]], *args: _P.args, **kwargs: _P.kwargs
@@ -101,7 +101,7 @@ class SqliteRunner:
         self._noting.add_done_callback(_take_error)
 
     async def noted(self) -> None:
-        """Wait for what was noted last: the writer keeps the order."""
+        """Wait for the latest note: the writer keeps the order."""
         noting = self._noting
         if noting is None or noting.done():
             return
@@ -121,7 +121,7 @@ class SqliteRunner:
         *args: _P.args,
         **kwargs: _P.kwargs,
     ) -> _T:
-        """Write, and overwrite soon what was removed."""
+        """Write, and overwrite the removed records soon."""
         return await self._writer.remove(lambda db: run(db, begin(*args, **kwargs)))
 
 
