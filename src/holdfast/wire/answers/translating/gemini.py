@@ -2,6 +2,9 @@
 
 read_gemini: after reader. A whole answer is one chunk. Nothing says that no chunk follows: the end
 of the stream does.
+
+Write Gemini's answers: chunks of parts, in which a call always stands whole. Completed calls wait
+for what follows them: Gemini itself sends its last ones together with the end.
 """
 
 from __future__ import annotations
@@ -10,12 +13,15 @@ from typing import Any
 
 from holdfast.wire.answers.gemini import whole_calls
 from holdfast.wire.answers.shared import dicts, text
+from holdfast.wire.answers.sse import write_event
 from holdfast.wire.answers.translating.pieces import (
+    AnswerBlock,
     BlockBegins,
     Losses,
     Piece,
     Stop,
     UsageReported,
+    WholeAnswer,
     call_id,
 )
 from holdfast.wire.answers.translating.reader import (
@@ -23,12 +29,13 @@ from holdfast.wire.answers.translating.reader import (
     LOGPROBS,
     SIGNATURES,
     AnswerReader,
+    AnswerWriter,
     failure,
 )
-from holdfast.wire.answers.translating.usages import from_gemini
+from holdfast.wire.answers.translating.usages import from_gemini, to_gemini
 from holdfast.wire.gemini import SIGNATURES as SIGNED
 from holdfast.wire.strict import encode
-from holdfast.wire.values import inner, take
+from holdfast.wire.values import as_json, inner, take
 
 _FILTERS = (
     "SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT "
@@ -123,3 +130,77 @@ class GeminiReader(AnswerReader):
             self.blocks.open(("call", self._calls), BlockBegins("call", id_, name), out)
             self.blocks.grow(("call", self._calls), arguments, out)
             self.blocks.close(("call", self._calls), out)
+
+
+_STOP_NAMES: dict[Stop, str] = {
+    "end": "STOP",
+    "length": "MAX_TOKENS",
+    "calls": "STOP",
+    "sequence": "STOP",
+    "filtered": "SAFETY",
+}
+
+
+def whole(answer: WholeAnswer) -> dict[str, Any]:
+    """A complete answer in one piece."""
+    return _ending(answer, [_part(block) for block in answer.blocks])
+
+
+def _ending(answer: WholeAnswer, parts: list[Any]) -> dict[str, Any]:
+    # An empty list of parts makes google-genai's chats forget the turn; Gemini sends empty text.
+    chunk = _chunk(answer, parts or [{"text": ""}])
+    chunk["candidates"][0]["finishReason"] = _STOP_NAMES[answer.stop]
+    chunk["usageMetadata"] = to_gemini(answer.usage)
+    return chunk
+
+
+def _chunk(answer: WholeAnswer, parts: list[Any]) -> dict[str, Any]:
+    candidate = {"content": {"role": "model", "parts": parts}, "index": 0}
+    return {"candidates": [candidate], "modelVersion": answer.model, "responseId": answer.id}
+
+
+def _part(block: AnswerBlock) -> dict[str, Any]:
+    if block.kind == "call":
+        call = {"id": block.id, "name": block.name, "args": as_json(block.text)}
+        return {"functionCall": call}
+    return _words(block.kind, block.text)
+
+
+def _words(kind: str, text: str) -> dict[str, Any]:
+    return {"text": text, "thought": True} if kind == "thinking" else {"text": text}
+
+
+class GeminiWriter(AnswerWriter):
+    """Words go out at once, calls when they are complete."""
+
+    def begin(self, answer: WholeAnswer) -> list[bytes]:
+        """Begin; there is nothing to say of it."""
+        self._answer = answer
+        self._kind = "text"
+        self._calls: list[Any] = []
+        return []
+
+    def open(self, block: BlockBegins) -> list[bytes]:
+        """Begin a block; if it is none of a call, those before it are given."""
+        self._kind = block.kind
+        if block.kind == "call" or not self._calls:
+            return []
+        calls, self._calls = self._calls, []
+        return [self._event(calls)]
+
+    def grow(self, text: str) -> list[bytes]:
+        """Go on with words."""
+        return [] if self._kind == "call" else [self._event([_words(self._kind, text)])]
+
+    def close(self, block: AnswerBlock) -> list[bytes]:
+        """End a block; a call is complete now."""
+        if block.kind == "call":
+            self._calls.append(_part(block))
+        return []
+
+    def end(self, answer: WholeAnswer) -> list[bytes]:
+        """End with the last calls, the reason and the usage."""
+        return [write_event(encode(_ending(answer, self._calls)))]
+
+    def _event(self, parts: list[Any]) -> bytes:
+        return write_event(encode(_chunk(self._answer, parts)))
