@@ -109,25 +109,16 @@ def test_default_limits_are_those_of_the_library() -> None:
     assert limits_of(Settings()) == Limits()
 
 
-def test_max_body_bytes_limits_what_is_read(cli: Cli, good: str) -> None:
-    assert cli("request", "validate", good).code == 0
-    cli.monkeypatch.setenv("HOLDFAST_MAX_BODY_BYTES", "1000")
-    for command in (
-        ["request", "validate", good],
-        ["request", "show", good],
-        ["request", "convert", good, "--to", "gemini"],
-    ):
-        assert cli(*command).code == 2
-
-
-def test_max_json_keys_limits_what_is_read(cli: Cli, good: str) -> None:
-    cli.monkeypatch.setenv("HOLDFAST_MAX_JSON_KEYS", "10")
-    for command in (
-        ["request", "validate", good],
-        ["request", "show", good],
-        ["request", "convert", good, "--to", "gemini"],
-    ):
-        assert cli(*command).code == 2
+@pytest.mark.parametrize(
+    ("setting", "value"), [("MAX_BODY_BYTES", "1000"), ("MAX_JSON_KEYS", "10")]
+)
+@pytest.mark.parametrize("command", [("validate",), ("show",), ("convert", "--to", "gemini")])
+def test_settings_limit_what_is_read(
+    cli: Cli, good: str, command: tuple[str, ...], setting: str, value: str
+) -> None:
+    assert cli("request", *command, good).code == 0
+    cli.monkeypatch.setenv(f"HOLDFAST_{setting}", value)
+    assert cli("request", *command, good).code == 2
 
 
 # show

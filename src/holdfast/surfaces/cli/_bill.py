@@ -36,8 +36,8 @@ _OURS = {
 
 def bill(report: RunReport) -> list[str]:
     """Return the lines of the bill."""
-    first, *others = _lines(report)
-    return [f"holdfast: {first}", *(f"  {line}" for line in others)]
+    first, *lines = _lines(report)
+    return [f"holdfast: {first}", *(f"  {line}" for line in lines)]
 
 
 def _lines(report: RunReport) -> Iterator[str]:
@@ -106,19 +106,19 @@ def _money(report: RunReport) -> Iterator[str]:
         )
     if usage.unpriced:
         models = ", ".join(report.unpriced_models)
-        rest = f": {_counted(usage.unpriced, 'request')} not in these dollars"
-        yield f"No price is known for {models}{rest if usage.cost else ''}."
+        excluded = f": {_counted(usage.unpriced, 'request')} not in these dollars"
+        yield f"No price is known for {models}{excluded if usage.cost else ''}."
 
 
 def _classes(usage: UsageTotal) -> str:
-    """Return the tokens that have prices of their own, so that the dollars can be checked."""
+    """Return the token counts with separate prices, so that readers can check the dollars."""
     classes = {
         "read from the provider's cache": usage.cached,
         "written to the provider's cache": usage.cache_written,
         "of output": usage.output,
     }
-    listed = ", ".join(f"{tokens:,} {what}" for what, tokens in classes.items() if tokens)
-    return f" (tokens: {listed})" if listed else ""
+    parts = ", ".join(f"{tokens:,} {what}" for what, tokens in classes.items() if tokens)
+    return f" (tokens: {parts})" if parts else ""
 
 
 def _compared(saved: float, about: str) -> str:
@@ -133,9 +133,9 @@ def _compared(saved: float, about: str) -> str:
 def _failures(failures: tuple[tuple[Failure, int], ...]) -> Iterator[str]:
     for failure, number in failures[:_MOST_CAUSES]:
         yield f"{_counted(number, 'request')} failed: {_cause(failure)}."
-    others = sum(number for _, number in failures[_MOST_CAUSES:])
-    if others:
-        yield f"{_counted(others, 'request')} failed for other reasons: see `holdfast stats`."
+    remaining = sum(number for _, number in failures[_MOST_CAUSES:])
+    if remaining:
+        yield f"{_counted(remaining, 'request')} failed for other reasons: see `holdfast stats`."
 
 
 def _cause(failure: Failure) -> str:
@@ -150,7 +150,7 @@ def _cause(failure: Failure) -> str:
 
 
 def _is_demo(usage: UsageTotal) -> bool:
-    """Whether nobody was billed: the offline model answered."""
+    """Return whether only the offline model answered, which nobody is billed for."""
     return bool(usage.demo_cost) and not usage.cost
 
 

@@ -33,10 +33,10 @@ def erase(
 ) -> None:
     """Delete a session, a tenant or everything for good.
 
-    Every record goes: requests, originals, citations, remembered turns, facts, answers, tools and
-    journals. Then the files of the database are overwritten, even while a proxy uses them. On
-    PostgreSQL each table is rewritten, and locked while that runs. This cannot be undone. Backups,
-    exports and the logs of a PostgreSQL server are not changed.
+    This removes every record: requests, originals, citations, remembered turns, facts, answers,
+    tools and journals. Then the files of the database are overwritten, even while a proxy uses
+    them. On PostgreSQL each table is rewritten, and locked while that runs. This cannot be undone.
+    Backups, exports and the logs of a PostgreSQL server are not changed.
 
     The exit code is 1 if there was nothing to erase, or if bytes may be left in the files.
 
@@ -82,7 +82,7 @@ def erase(
 
 
 def fail_to_overwrite() -> NoReturn:
-    """Say that removed bytes may be left, and exit with 1, so that scripts do not go on."""
+    """Report that removed bytes may be left, and exit with 1, so that scripts stop."""
     remark(
         "The records are deleted, but their bytes may be left in the database's files: another "
         "process was reading an older state, or the disk has no room for a second copy. Run "
@@ -109,7 +109,7 @@ def _meant(session: str, tenant: str) -> str:
 
 
 def is_terminal() -> bool:
-    """Return whether a person can be asked."""
+    """Return whether standard input is a terminal."""
     return sys.stdin.isatty()
 
 

@@ -94,7 +94,7 @@ def rows_of(conversation: Conversation) -> Iterator[MessageRow]:
 
 
 def heading(conversation: Conversation) -> RichText:
-    """Say in one line what the conversation is made of."""
+    """Return a line with the dialect, model and sizes of the conversation."""
     parts = [
         conversation.dialect,
         conversation.model or "no model named",
@@ -107,7 +107,7 @@ def heading(conversation: Conversation) -> RichText:
 
 
 def message_table(rows: list[MessageRow], *, with_text: bool) -> Table:
-    """Lay the messages out, with as many of their first words as the width allows."""
+    """Return a table of messages, with as many of their first words as the width allows."""
     columns: list[Column | str] = [
         Column("#", justify="right", no_wrap=True),
         Column("exchange", justify="right", no_wrap=True),
