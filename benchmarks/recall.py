@@ -21,7 +21,6 @@ from rich.table import Table
 
 from benchmarks.recall_data import DATA, Asked, Talk, locomo, long_chats, longmemeval
 from holdfast.cite import count as count_tokens
-from holdfast.condense.words import words_of
 from holdfast.extras import is_installed
 from holdfast.memory import HeldArrays
 from holdfast.memory.arrays import Floats, ScopeArrays
@@ -34,6 +33,7 @@ from holdfast.memory.weights import weights_of
 from holdfast.models import minilm
 from holdfast.models.embedding import open_embedder
 from holdfast.models.protocol import Embedder
+from holdfast.search.words import words_of
 from holdfast.store import Scope
 from holdfast.store.opening import open_memory
 from holdfast.store.turn_shelf import Remembered

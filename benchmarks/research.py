@@ -27,11 +27,11 @@ from benchmarks import ratios
 from benchmarks.questions import DATA
 from holdfast.allocate.manager import counter_of
 from holdfast.allocate.truncating import truncated
-from holdfast.condense.words import terms_of, words_of
 from holdfast.engine import Holdfast
 from holdfast.models.embedding import open_embedder
 from holdfast.researching import Options, SourceText, conduct, markdown
 from holdfast.researching.index import WordIndex
+from holdfast.search.words import terms_of, words_of
 from holdfast.settings import Settings
 from holdfast.store import open_store
 from holdfast.store.opening import open_memory

@@ -208,7 +208,11 @@ def _with_openings(outcome: Outcome, content: str) -> Outcome:
 
 def _shows_part(result: str, packed: str) -> bool:
     lines = ("".join(re.sub(r"^\s*\d+[:|\t]", "", line).split()) for line in result.splitlines())
-    return any(len(line) >= 6 and line.rstrip(",") in packed for line in lines)
+    return any(
+        len(text) >= 6 and text.rstrip(",") in packed
+        for line in lines
+        for text in (line, line.partition(":")[2])  # a passage stands behind its place
+    )
 
 
 def peer(name: str, rig: Rig, question: JudgeQuestion) -> Outcome:

@@ -10,9 +10,9 @@ from typing import get_args
 import pytest
 
 from holdfast.allocate import manager as allocation
-from holdfast.assemble.packs import TOKEN_BUDGET
+from holdfast.assemble.intents import TOKEN_BUDGET
 from holdfast.budget import manager as budget
-from holdfast.cite.allowance import BRIEF, allowance
+from holdfast.cite.citation import BRIEF, allowance
 from holdfast.engine import live
 from holdfast.extract import bounds
 from holdfast.fitting import (

@@ -15,7 +15,7 @@ from holdfast.store.opening import open_memory
 from holdfast.store.protocol import Store
 from holdfast.store.queue import Claim, Job
 from holdfast.store.records import Summary
-from holdfast.trim.runs import listed
+from holdfast.trim.pieces import listed
 from holdfast.trim.telling import transcript
 from holdfast.wire import read
 from tests.engine.summed_up import LIE, QUOTAS, SETTINGS, Model

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import SettingsError
-from holdfast.models.embedding import open_embedder, tool_embedder
-from holdfast.models.joined import JoinedEmbedder
+from holdfast.models.embedding import JoinedEmbedder, open_embedder, tool_embedder
 from holdfast.settings import Settings
 
 

@@ -22,8 +22,7 @@ from holdfast.calling.expansions import Caps
 from holdfast.client import requests
 from holdfast.client.exchange import Answered, Exchange
 from holdfast.client.pace import Pace
-from holdfast.client.replies import Part, Reply
-from holdfast.client.report import ClientReport
+from holdfast.client.replies import ClientReport, Part, Reply
 from holdfast.client.transports import OFFLINE, Plugin, Transport, open_transport
 from holdfast.engine import Holdfast, Session
 from holdfast.errors import BudgetExceededError, PrivacyError, SettingsError, StoreError

@@ -30,13 +30,11 @@ from holdfast.assemble import (
 from holdfast.assemble.context import PLAIN
 from holdfast.cite import Citation, CitingRules
 from holdfast.cite import count as count_text
-from holdfast.engine.chains import Chains
-from holdfast.engine.finding import SessionFinder
+from holdfast.engine.finding import Chains, SessionFinder
 from holdfast.engine.identity import UNKNOWN, OpenRequest, Sender
-from holdfast.engine.live import LiveSessions
+from holdfast.engine.live import LiveSessions, RemovalWatch
 from holdfast.engine.options import assemble_options, fit_options, work_limits
 from holdfast.engine.remembering import Histories
-from holdfast.engine.removals import RemovalWatch
 from holdfast.engine.session import (
     Session,
     fit_and_store,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +39,7 @@ UNKNOWN = "ref:log:0123456789abcdef"
 """Nothing is stored under it, and no ref of the conversation resembles it."""
 TOLD = "Nothing more can be opened"
 LINES = 600
+_EXAMPLE = re.compile(r'expand_ref\(("[^"]*"), ("[^"]*")\)')
 
 
 @pytest.fixture(params=[False, True], ids=["whole", "stream"])
@@ -215,10 +217,39 @@ def test_a_model_that_repeats_its_call_is_told_once_and_then_loses_the_tool(
             assert text_of(dialect, answered, stream=stream) == "I go on without."
             [written] = turns_of(proxy, answered)
         assert upstream.refused == []
-        assert [withdrawn(got) for got in upstream.requests] == [False] * 3 + [True]
+        assert [withdrawn(got) for got in upstream.requests] == [False] * 2 + [True]
         assert "Already shown above" in upstream.requests[2].texts
         assert "Already shown above" not in upstream.requests[1].texts
     assert written.usage.expansions == 1
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_model_that_copies_the_example_is_asked_again_where_the_citation_answers(
+    dialect: str, stream: bool
+) -> None:
+    question = 'Which line says "failed to open permission denied"?'
+    lines = [f"12:01:{n % 60:02d} INFO worker-{n}: handled request {n}" for n in range(LINES)]
+    lines[77] = "12:01:17 INFO worker-0: failed to open /srv/77.db: permission denied"
+
+    def turn(got: Got) -> Script:
+        if withdrawn(got):
+            return says(text("Line 78."))
+        example = _EXAMPLE.search(got.texts)
+        assert example, "the request holds no example"
+        made = {"ref": json.loads(example[1]), "find": json.loads(example[2])}
+        return says(call("expand_ref", made, "c1"))
+
+    with Upstream() as upstream:
+        upstream.always = turn
+        with running_proxy({}, upstream.url) as proxy:
+            body = request_in(dialect, chat("\n".join(lines), question=question), stream=stream)
+            answered = ask(proxy.url + path_of(dialect, stream=stream), body, HEADERS)
+            assert text_of(dialect, answered, stream=stream) == "Line 78."
+            [written] = turns_of(proxy, answered)
+        assert upstream.refused == []
+        assert [withdrawn(got) for got in upstream.requests] == [False, True]
+        assert upstream.requests[1].texts == upstream.requests[0].texts
+    assert written.usage.expansions == 0
 
 
 @pytest.mark.parametrize("opens", [1, 3])

@@ -17,8 +17,8 @@ from rich.text import Text
 
 from holdfast.errors import HoldfastError
 from holdfast.store import Store
-from holdfast.surfaces.proxy.quality import quality as measured
 from holdfast.surfaces.proxy.report import By, about, dollars, percent, report
+from holdfast.surfaces.proxy.report import quality as measured
 
 from ._context import OUTPUT, TENANT, CommandContext, shared_options
 from ._output import Output, remark, table

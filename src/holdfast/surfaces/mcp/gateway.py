@@ -24,10 +24,9 @@ from holdfast.engine.tool_calls import ServerReport, report
 from holdfast.errors import HoldfastError, ToolServerError
 from holdfast.surfaces.mcp.acquaintance import Acquaintance
 from holdfast.surfaces.mcp.cards import Cards, ServerCard
-from holdfast.surfaces.mcp.catalog import Catalog, Entry, Listing
+from holdfast.surfaces.mcp.catalog import Catalog, Entry, Listing, Pinned
 from holdfast.surfaces.mcp.config import ServerSpec
 from holdfast.surfaces.mcp.host import AskingHost, Audience
-from holdfast.surfaces.mcp.pins import Pinned
 from holdfast.surfaces.mcp.pipe import MOST_BYTES, Way, way_to
 from holdfast.surfaces.mcp.results import Called, Results, whole_characters
 from holdfast.surfaces.mcp.upstream import CALL_RESULT, Upstream
