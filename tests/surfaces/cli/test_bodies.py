@@ -74,13 +74,13 @@ def test_repair_writes_a_valid_body_to_stdout_and_its_deeds_to_stderr(cli: Cli, 
     result = cli("request", "validate", bad, "--repair")
     assert result.code == 0
     assert validate(result.out) == []
-    assert "mended A1 at $.messages[1]" in result.err
+    assert "repaired A1 at $.messages[1]" in result.err
 
 
 def test_repair_can_write_to_a_file(cli: Cli, bad: str) -> None:
-    result = cli("request", "validate", bad, "--repair", "--write", "mended.json")
+    result = cli("request", "validate", bad, "--repair", "--write", "repaired.json")
     assert result.out == ""
-    assert validate((cli.folder / "mended.json").read_bytes()) == []
+    assert validate((cli.folder / "repaired.json").read_bytes()) == []
 
 
 def test_repair_of_a_valid_body_gives_the_very_same_bytes(cli: Cli, good: str) -> None:
@@ -93,7 +93,7 @@ def test_repair_names_what_it_cannot_mend_and_exits_with_1(cli: Cli) -> None:
         "request", "validate", cli.write("empty.json", {"model": "m", "messages": []}), "--repair"
     )
     assert result.code == 1
-    assert result.err.startswith("left C4 at $.messages: ")
+    assert result.err.startswith("not repaired: C4 at $.messages: ")
 
 
 def test_write_without_repair_is_refused(cli: Cli, good: str) -> None:

@@ -12,6 +12,8 @@ from holdfast.store.records import UsageTotal
 from holdfast.surfaces.proxy.report import percent
 from holdfast.surfaces.proxy.tally import Failure, RunReport
 
+from ._output import counted
+
 _MOST_CAUSES = 5
 _CENT = Decimal("0.01")
 _ADVICE = {
@@ -44,7 +46,7 @@ def _lines(report: RunReport) -> Iterator[str]:
     usage = report.usage
     answered = usage.turns - usage.failed
     if answered:
-        yield f"{_counted(answered, 'request')} answered. {_tokens(usage)}"
+        yield f"{counted(answered, 'request')} answered. {_tokens(usage)}"
         yield from _money(report)
     elif not report.failures:
         yield (
@@ -55,16 +57,16 @@ def _lines(report: RunReport) -> Iterator[str]:
         yield "no request was answered."
     if usage.overflows:
         yield (
-            f"{_counted(usage.overflows, 'request')} would not have fitted the model's window; "
+            f"{counted(usage.overflows, 'request')} would not have fitted the model's window; "
             "no saving is claimed for them."
             if usage.overflows > 1
             else "1 request would not have fitted the model's window; no saving is claimed for it."
         )
     yield from _failures(report.failures)
     if report.unrecorded:
-        yield f"{_counted(report.unrecorded, 'request')} not counted: the store failed."
+        yield f"{counted(report.unrecorded, 'request')} not counted: the store failed."
     if answered:
-        opened = f"The model opened {_counted(usage.expansions, 'hidden part')}. "
+        opened = f"The model opened {counted(usage.expansions, 'hidden part')}. "
         lost = "Nothing was lost: `holdfast rebuild` gives every request back."
         yield opened + lost if usage.expansions else lost
 
@@ -106,7 +108,7 @@ def _money(report: RunReport) -> Iterator[str]:
         )
     if usage.unpriced:
         models = ", ".join(report.unpriced_models)
-        excluded = f": {_counted(usage.unpriced, 'request')} not in these dollars"
+        excluded = f": {counted(usage.unpriced, 'request')} not in these dollars"
         yield f"No price is known for {models}{excluded if usage.cost else ''}."
 
 
@@ -132,10 +134,10 @@ def _compared(saved: float, about: str) -> str:
 
 def _failures(failures: tuple[tuple[Failure, int], ...]) -> Iterator[str]:
     for failure, number in failures[:_MOST_CAUSES]:
-        yield f"{_counted(number, 'request')} failed: {_cause(failure)}."
+        yield f"{counted(number, 'request')} failed: {_cause(failure)}."
     remaining = sum(number for _, number in failures[_MOST_CAUSES:])
     if remaining:
-        yield f"{_counted(remaining, 'request')} failed for other reasons: see `holdfast stats`."
+        yield f"{counted(remaining, 'request')} failed for other reasons: see `holdfast stats`."
 
 
 def _cause(failure: Failure) -> str:
@@ -156,10 +158,6 @@ def _is_demo(usage: UsageTotal) -> bool:
 
 def _about(estimates: int) -> str:
     return "≈ " if estimates else ""
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _dollars(amount: float) -> str:

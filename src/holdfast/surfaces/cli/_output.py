@@ -107,8 +107,13 @@ def remark(text: str) -> None:
 
 def remark_removal(number: int, noun: str, *, is_done: bool) -> None:
     """Say how many records were removed, or would be with --yes."""
-    named = f"{number:,} {noun}{'' if number == 1 else 's'}"
+    named = counted(number, noun)
     remark(f"{named} removed." if is_done else f"{named} would be removed: add --yes.")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is one."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def complain(error: HoldfastError) -> None:

@@ -22,7 +22,7 @@ from holdfast.store.answer_shelf import StoredAnswer
 
 from ._context import OUTPUT, WORKSPACE, CommandContext, YesOption, shared_options
 from ._groups import CommandGroup
-from ._output import one_line, remark, remark_removal, table
+from ._output import counted, one_line, remark, remark_removal, table
 from ._text import age
 
 app = typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)
@@ -212,8 +212,10 @@ def import_(
     outcome = context.run_engine(work)
 
     def draw(console: Console) -> None:
-        console.print(f"{outcome['answers']:,} answers and {outcome['contents']:,} contents"
-                      f"{' would be imported' if dry_run else ' imported'}.")  # fmt: skip
+        answers = counted(outcome["answers"], "answer")
+        contents = counted(outcome["contents"], "content")
+        verb = "would be imported" if dry_run else "imported"
+        console.print(f"{answers} and {contents} {verb}.")
         if outcome["skipped"]:
             rows = [(str(each["row"]), str(each["why"])) for each in outcome["skipped"]]
             console.print(table("row", "skipped because", rows=rows))

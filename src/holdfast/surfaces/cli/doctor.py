@@ -24,7 +24,7 @@ from holdfast.store.postgres.address import without_password
 
 from ._clients import INSTALLS
 from ._context import OUTPUT, STORE, CommandContext, shared_options, with_store
-from ._output import Output, table
+from ._output import Output, counted, table
 from .stats import fetch
 
 _PATIENCE_SECONDS = 5.0
@@ -108,7 +108,7 @@ def _store(settings: Settings) -> Iterator[CheckResult]:
         yield CheckResult("store", "fault", f"{error.what} ({error.where}).", error.fix or "")
         return
     if damages:
-        text = f"{without_password(url)}: {damages:,} contents are damaged."
+        text = f"{without_password(url)}: {counted(damages, 'damaged content')}."
         yield CheckResult("store", "fault", text, "`holdfast store verify` lists them.")
     else:
         yield CheckResult(

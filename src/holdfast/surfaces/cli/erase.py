@@ -14,7 +14,7 @@ from holdfast.store import Scope, Store
 from holdfast.store.records import Erased
 
 from ._context import OUTPUT, STORE, CommandContext, shared_options
-from ._output import remark
+from ._output import counted, remark
 
 
 @shared_options(*STORE, "user", *OUTPUT)
@@ -68,10 +68,7 @@ def erase(
     erased, is_overwritten = context.run(work)
 
     def draw(console: Console) -> None:
-        console.print(
-            f"Erased {erased.sessions:,} sessions with {erased.turns:,} requests, "
-            f"{erased.refs:,} refs and {erased.records:,} other records."
-        )
+        console.print(f"Erased {described(erased)}.")
 
     context.emit({**msgspec.to_builtins(erased), "overwritten": is_overwritten}, draw)
     if not erased and (session or tenant):
@@ -79,6 +76,13 @@ def erase(
         raise typer.Exit(1)
     if not is_overwritten:
         fail_to_overwrite()
+
+
+def described(erased: Erased) -> str:
+    """Return the numbers of erased records."""
+    sessions, requests = counted(erased.sessions, "session"), counted(erased.turns, "request")
+    refs, records = counted(erased.refs, "ref"), counted(erased.records, "other record")
+    return f"{sessions} with {requests}, {refs} and {records}"
 
 
 def fail_to_overwrite() -> NoReturn:

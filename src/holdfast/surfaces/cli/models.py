@@ -21,7 +21,7 @@ from holdfast.tokens.prices import Price, Prices
 from holdfast.tokens.provider_ids import ProviderId, provider_named
 
 from ._context import OUTPUT, CommandContext, shared_options
-from ._output import Output, complain, remark, table
+from ._output import Output, complain, counted, remark, table
 
 NOTHING = "-"
 _COLUMNS = (
@@ -91,7 +91,7 @@ def _update(source: Path, folder: Path | None) -> None:
             "there is no data folder to store the prices in", where="data_dir", fix="Set data_dir."
         )
     number = prices.update(source, folder)
-    remark(f"Stored the prices of {number:,} models in {folder / prices.FILE_NAME}.")
+    remark(f"Stored the prices of {counted(number, 'model')} in {folder / prices.FILE_NAME}.")
 
 
 def _prices(folder: Path | None) -> Prices:

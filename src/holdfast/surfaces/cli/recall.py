@@ -18,7 +18,7 @@ from holdfast.store import Store
 from holdfast.store.turn_shelf import Remembered
 
 from ._context import OUTPUT, WORKSPACE, CommandContext, YesOption, shared_options
-from ._output import one_line, remark, remark_removal, table
+from ._output import counted, one_line, remark, remark_removal, table
 
 
 @shared_options(*WORKSPACE, *OUTPUT)
@@ -59,7 +59,7 @@ def recall(
         engine = Holdfast(opened, context.scope)
         engine.embedder = recall_embedder(context.settings)
         if reindex:
-            remark(f"{await engine.memory.reindex():,} turns were indexed again.")
+            remark(f"Indexed {counted(await engine.memory.reindex(), 'turn')} again.")
         return await engine.recall(question, session=session or None, k=k, token_budget=budget)
 
     recalled = context.run(work)
@@ -120,7 +120,7 @@ def _draw(console: Console, recalled: Recalled) -> None:
     columns = (Column("score", justify="right"), "when", "session", "turn", "who", "said", "why")
     console.print(table(*columns, rows=map(_row, by_score)))
     console.print(
-        f"{len(recalled.passages):,} of {recalled.turns:,} turns, "
+        f"{len(recalled.passages):,} of {counted(recalled.turns, 'turn')}, "
         f"{recalled.tokens:,} of {recalled.budget:,} tokens."
     )
 

@@ -24,7 +24,7 @@ from holdfast.workers import Workers
 from ._context import COLOR, OUTPUT, WORKSPACE, CommandContext, shared_options
 from ._groups import CommandGroup
 from ._input import read_content, read_text, write_body
-from ._output import Output, remark, table
+from ._output import Output, counted, remark, table
 from .pack import pack
 from .summarise import summarise
 
@@ -209,8 +209,9 @@ def verify_report(
     def draw(console: Console) -> None:
         if verified.faults:
             console.print(table("where", "what is wrong", rows=verified.faults))
-        result = f"{len(verified.faults):,} faults" if verified.faults else "no faults"
-        remark(f"{verified.quotes:,} quotes from {verified.sources:,} sources: {result}")
+        faults = counted(len(verified.faults), "fault") if verified.faults else "no faults"
+        sources = counted(verified.sources, "source")
+        remark(f"{counted(verified.quotes, 'quote')} from {sources}: {faults}")
 
     context.emit(described, draw)
     if verified.faults:
@@ -246,9 +247,10 @@ def forget_run(
     forgotten = context.run(work)
 
     def draw(console: Console) -> None:
+        contents = counted(forgotten.removed, "content")
         console.print(
-            f"Removed {name} and {forgotten.removed:,} contents; {forgotten.shared:,} stay because "
-            "others use them. Reports of the run can no longer be verified."
+            f"Removed {name} and {contents}; {forgotten.shared:,} stay because others use them. "
+            "Reports of the run can no longer be verified."
         )
 
     context.emit({"run": name, **forgotten._asdict()}, draw)
@@ -271,7 +273,8 @@ def _written(report: Report, form: Format) -> bytes:
 
 
 def _remarks(report: Report) -> None:
-    counts = f"{len(report.findings):,} findings from {len(report.sources):,} sources"
+    sources = counted(len(report.sources), "source")
+    counts = f"{counted(len(report.findings), 'finding')} from {sources}"
     remark(f"{counts}; {report.sources_read:,} read, {len(report.left_out):,} left out")
     if report.model:
         spent, total = report.usage.tokens, report.source_tokens

@@ -27,9 +27,9 @@ from holdfast.store.records import Cleaned, Damage, Erased, StoreStats
 from ._context import OUTPUT, STORE, TENANT, WORKSPACE, CommandContext, shared_options
 from ._groups import CommandGroup
 from ._input import unreadable
-from ._output import remark, table
+from ._output import counted, remark, table
 from ._progress import Progress
-from .erase import erase, fail_to_overwrite
+from .erase import described, erase, fail_to_overwrite
 from .refs import refs
 
 _CHUNK = 4_000_000
@@ -178,7 +178,7 @@ def verify(
             rows = [(d.sha256[:16], d.why, ", ".join(d.refs) or "a message") for d in damages]
             console.print(table("content", "what is wrong", "refs", rows=rows))
         else:
-            console.print(f"{read:,} contents and messages match their hashes.")
+            console.print(f"All contents and messages match their hashes ({read:,} read).")
 
     context.emit({"read": read, "damaged": msgspec.to_builtins(damages)}, draw)
     if damages:
@@ -264,13 +264,10 @@ def gc(
 
     def draw(console: Console) -> None:
         if days:
-            console.print(
-                f"Deleted {erased.sessions:,} sessions with {erased.turns:,} requests, "
-                f"{erased.refs:,} refs and {erased.records:,} other records."
-            )
+            console.print(f"Deleted {described(erased)}.")
         console.print(
-            f"Removed {cleaned.refs:,} refs and {cleaned.contents:,} contents "
-            f"({cleaned.bytes:,} bytes)."
+            f"Removed {counted(cleaned.refs, 'ref')} and {counted(cleaned.contents, 'content')} "
+            f"({counted(cleaned.bytes, 'byte')})."
         )
 
     report = msgspec.to_builtins(cleaned)
@@ -319,7 +316,7 @@ def export(
 
     records = context.run(work)
     if file != "-":
-        remark(f"Wrote {records:,} records to {file}.")
+        remark(f"Wrote {counted(records, 'record')} to {file}.")
 
 
 def _only(scopes: list[Scope]) -> Scope:
@@ -388,7 +385,7 @@ def import_(
     new = context.run(work, creates=True)
 
     def draw(console: Console) -> None:
-        console.print(f"{new:,} records were new.")
+        console.print(f"Imported {counted(new, 'new record')}.")
 
     context.emit({"new": new}, draw)
 
