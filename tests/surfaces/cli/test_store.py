@@ -152,7 +152,6 @@ def test_backup_is_a_store_and_takes_no_name_twice(filled: Cli) -> None:
         (("import", "diary.txt"), "Export again"),
         (("export", "nowhere/mine.jsonl"), "Choose another file"),
         (("backup", "nowhere/copy.db"), "Check that the folder exists"),
-        (("backup", "copy.db", "--store", "memory:"), "holdfast store export"),
         (("stats", "--user", ""), "Give 1 to 200 characters"),
     ],
 )
