@@ -261,6 +261,36 @@ def test_a_model_that_copies_the_example_is_asked_again_where_the_citation_answe
     assert written.usage.expansions == 0
 
 
+def test_a_model_that_copies_the_example_gets_a_hidden_answer_and_loses_the_tool(
+    stream: bool,
+) -> None:
+    question = "When does the lighthouse at the harbour close?"
+    paragraphs = [f"Note {n}. " + f"Nothing happened on day {n}. " * 40 for n in range(LINES)]
+    paragraphs[301] = (
+        "The harbour is old. " + "It is grey there. " * 60 + "The lighthouse closes at 4."
+    )
+
+    def turn(got: Got) -> Script:
+        if withdrawn(got):
+            return says(text("At four."))
+        example = _EXAMPLE.search(got.texts)
+        assert example, "the request holds no example"
+        made = {"ref": json.loads(example[1]), "find": json.loads(example[2])}
+        return says(call("expand_ref", made, "c1"))
+
+    with Upstream() as upstream:
+        upstream.always = turn
+        with running_proxy({}, upstream.url) as proxy:
+            body = request_in(
+                "openai-chat", chat("\n\n".join(paragraphs), question=question), stream=stream
+            )
+            answered = ask(proxy.url + path_of("openai-chat", stream=stream), body, HEADERS)
+            assert text_of("openai-chat", answered, stream=stream) == "At four."
+        assert upstream.refused == []
+        assert [withdrawn(got) for got in upstream.requests] == [False, True]
+        assert "what answers the question" in upstream.requests[1].texts
+
+
 @pytest.mark.parametrize("opens", [1, 3])
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_model_that_opens_and_says_nothing_is_asked_again_without_the_tool(
