@@ -33,6 +33,7 @@ from tests.fitting.test_citing import chat
 from tests.hardening.campaign import Campaign
 from tests.store.postgres_server import Server
 from tests.surfaces.proxy.harness import (
+    KEYS,
     Answered,
     Running,
     ask,
@@ -42,7 +43,6 @@ from tests.surfaces.proxy.harness import (
     text_of,
 )
 from tests.surfaces.proxy.spoken import says, text
-from tests.surfaces.proxy.test_faults import KEYS
 from tests.surfaces.proxy.upstream import PATIENCE, Fault, Spoken, Upstream
 
 AT_ONCE = 12

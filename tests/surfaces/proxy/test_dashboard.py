@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -29,18 +28,6 @@ from tests.fitting.test_citing import chat, in_dialect
 from tests.surfaces.proxy import demo
 from tests.surfaces.proxy.demo import Seen
 from tests.surfaces.proxy.harness import DIALECTS, Answered, Running, ask, running_proxy
-
-
-@pytest.fixture(scope="module")
-def busy() -> Iterator[Running]:
-    with demo.busy_proxy() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def attacked() -> Iterator[Running]:
-    with demo.attacked_proxy() as running:
-        yield running
 
 
 def view(running: Running, path: str) -> Answered:

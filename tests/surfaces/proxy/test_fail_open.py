@@ -22,14 +22,13 @@ from tests.surfaces.proxy.harness import (
     Answered,
     Running,
     ask,
-    path_of,
+    ask_model,
     request_in,
     running_proxy,
     text_of,
     turns_of,
 )
 from tests.surfaces.proxy.spoken import opens, says, text
-from tests.surfaces.proxy.test_told_errors import KEYS
 from tests.surfaces.proxy.upstream import Upstream
 
 CONTENT = "the words of the conversation"
@@ -50,7 +49,7 @@ def upstream() -> Iterator[Upstream]:
 
 def asked(proxy: Running, dialect: str, *results: str, stream: bool = False) -> Answered:
     body = request_in(dialect, chat(*results), stream=stream)
-    return ask(proxy.url + path_of(dialect, stream=stream), body, KEYS)
+    return ask_model(proxy, dialect, body, stream=stream)
 
 
 @pytest.mark.parametrize("stream", [False, True])

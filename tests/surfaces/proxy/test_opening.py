@@ -11,12 +11,14 @@ import pytest
 from holdfast.store.refs import REF
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy import faults
-from tests.surfaces.proxy.gatekeeper import KEY, Got
+from tests.surfaces.proxy.gatekeeper import Got
 from tests.surfaces.proxy.harness import (
     DIALECTS,
+    KEYS,
     Answered,
     Running,
     ask,
+    ask_model,
     path_of,
     request_in,
     running_proxy,
@@ -28,11 +30,6 @@ from tests.surfaces.proxy.spoken import call, says, text
 from tests.surfaces.proxy.upstream import Upstream
 from tests.wire.answers.streams import Part, Script
 
-HEADERS = {
-    "authorization": f"Bearer {KEY}",
-    "x-goog-api-key": KEY,
-    "anthropic-version": "2023-06-01",
-}
 OPENER = "expand_ref"
 UNKNOWN = "ref:log:0123456789abcdef"
 """Nothing is stored under it, and no ref of the conversation resembles it."""
@@ -64,7 +61,7 @@ def opening_another(n: int) -> Callable[[Got], Script]:
 
 def asked(proxy: Running, dialect: str, *, stream: bool, **headers: str) -> Answered:
     body = request_in(dialect, chat(log(LINES)), stream=stream)
-    return ask(proxy.url + path_of(dialect, stream=stream), body, {**HEADERS, **headers})
+    return ask_model(proxy, dialect, body, stream=stream, headers={**KEYS, **headers})
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -268,7 +265,7 @@ def test_an_empty_last_turn_is_not_sent_back(dialect: str, stream: bool) -> None
         with running_proxy({}, upstream.url) as proxy:
             url = proxy.url + path_of(dialect, stream=stream)
             answered = asked(proxy, dialect, stream=stream)
-            later = ask(url, goes_on(dialect, answered, stream=stream), HEADERS)
+            later = ask(url, goes_on(dialect, answered, stream=stream), KEYS)
             assert text_of(dialect, later, stream=stream) == "Nothing."
             written = turns_of(proxy, later)[-1]
         assert upstream.refused == []
@@ -289,7 +286,7 @@ def test_a_call_with_endless_arguments_does_not_fill_the_next_request(
             url = proxy.url + path_of(dialect, stream=stream)
             answered = asked(proxy, dialect, stream=stream)
             assert text_of(dialect, answered, stream=stream) == "Look."
-            later = ask(url, goes_on(dialect, answered, stream=stream), HEADERS)
+            later = ask(url, goes_on(dialect, answered, stream=stream), KEYS)
             assert text_of(dialect, later, stream=stream) == "Read."
         assert upstream.refused == []
 
@@ -416,7 +413,7 @@ def test_usage_that_the_client_did_not_ask_for_is_asked_for_in_every_call() -> N
     del body["stream_options"]
     with Upstream(opening(1, lines="1-5"), says(text("Read."))) as upstream:
         with running_proxy({}, upstream.url) as proxy:
-            answered = ask(proxy.url + path_of("openai-chat"), body, HEADERS)
+            answered = ask_model(proxy, "openai-chat", body)
             assert b"prompt_tokens" not in answered.body
             [turn] = turns_of(proxy, answered)
             assert turn.usage.input == sum(got.tokens for got in upstream.requests)
@@ -494,7 +491,7 @@ def test_calls_without_ids_are_told_apart_by_their_order(stream: bool) -> None:
     with Upstream(both, says(text("Done."))) as upstream:
         with running_proxy({}, upstream.url) as proxy:
             url = proxy.url + path_of("gemini", stream=stream)
-            answered = ask(url, body, HEADERS)
+            answered = ask(url, body, KEYS)
             values = answered.events if stream else [answered.json]
             said = [part for v in values for part in v["candidates"][0]["content"]["parts"]]
             result = {"name": "read_log", "response": {"output": "q is well"}}
@@ -502,7 +499,7 @@ def test_calls_without_ids_are_told_apart_by_their_order(stream: bool) -> None:
                 {"role": "model", "parts": [part for part in said if part]},
                 {"role": "user", "parts": [{"functionResponse": result}]},
             ]
-            last = ask(url, body, HEADERS)
+            last = ask(url, body, KEYS)
             assert text_of("gemini", last, stream=stream) == "Done."
         assert upstream.refused == []
         given = upstream.requests[1].value["contents"][-1]["parts"]

@@ -11,8 +11,15 @@ from contextlib import contextmanager
 import pytest
 
 from tests.fitting.test_citing import chat
-from tests.surfaces.proxy.harness import DIALECTS, Running, ask, path_of, request_in, running_proxy
-from tests.surfaces.proxy.test_told_errors import KEYS, SHAPES
+from tests.surfaces.proxy.harness import (
+    DIALECTS,
+    Running,
+    ask,
+    ask_model,
+    request_in,
+    running_proxy,
+)
+from tests.surfaces.proxy.test_told_errors import SHAPES
 
 PATIENCE = 20.0
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
@@ -227,7 +234,7 @@ def test_a_status_that_ends_no_request_is_told_as_an_error(
 ) -> None:
     # The server would refuse to write such a status, and close the connection without a word.
     wire.answer = b"HTTP/1.1 %b\r\ncontent-length: 2\r\n\r\n{}" % status
-    answered = ask(proxy.url + path_of(dialect), request_in(dialect, chat("short")), KEYS)
+    answered = ask_model(proxy, dialect, chat("short"))
     assert answered.status == 502
     assert set(answered.json["error"]) == SHAPES[dialect]
 

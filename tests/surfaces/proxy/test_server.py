@@ -32,6 +32,7 @@ from tests.surfaces.proxy.harness import (
     DIALECTS,
     Running,
     ask,
+    ask_model,
     path_of,
     request_in,
     running_proxy,
@@ -126,9 +127,7 @@ def test_what_is_known_of_a_session_is_not_worked_out_again(
 ) -> None:
     words = chat("a disk is full", "another is not", question=f"Which, {dialect} {named}?")
     headers = {"x-holdfast-session": f"known {dialect}"} if named else {}
-    name = ask(proxy.url + path_of(dialect), request_in(dialect, words), headers).headers[
-        "x-holdfast-session"
-    ]
+    name = ask_model(proxy, dialect, words, headers=headers).headers["x-holdfast-session"]
     proxy.settled()
     session = proxy.service.engine.session(name)
     assert session.state is not None
@@ -137,7 +136,7 @@ def test_what_is_known_of_a_session_is_not_worked_out_again(
         {"role": "assistant", "content": "The first."},
         {"role": "user", "content": "Are you sure?"},
     ]
-    again = ask(proxy.url + path_of(dialect), request_in(dialect, words), headers)
+    again = ask_model(proxy, dialect, words, headers=headers)
     assert again.headers["x-holdfast-session"] == name
     # The same objects: their tokens, facts and hashes are remembered with them.
     now = session.state.asked.messages
@@ -197,7 +196,7 @@ def test_savings_are_what_the_request_had_less_what_was_sent(proxy: Running, dia
     model = "gemini-2.5-flash" if dialect == "gemini" else None
     before = holdfast.count(body, dialect=dialect, model=model).tokens
     for _ in range(2):  # what was decided before is saved again
-        answered = ask(proxy.url + path_of(dialect), body, {"x-holdfast-budget": "3000"})
+        answered = ask_model(proxy, dialect, body, headers={"x-holdfast-budget": "3000"})
         sent = int(answered.headers["x-holdfast-tokens"])
         assert sent <= 3000 < before
         # The offline model opens a ref, and what it reads then is not saved.
@@ -582,7 +581,7 @@ def test_one_session_may_speak_several_dialects() -> None:
         named = {"x-holdfast-session": "one"}
         for dialect in (*DIALECTS, *reversed(DIALECTS)):
             body = request_in(dialect, chat(log(200), question="What of step 0-77?"))
-            answered = ask(proxy.url + path_of(dialect), body, named)
+            answered = ask_model(proxy, dialect, body, headers=named)
             assert answered.status == 200, answered.body
 
 

@@ -16,11 +16,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fitting.test_citing import log
-from tests.surfaces.proxy.harness import Answered, Running, ask, path_of, running_proxy, turns_of
+from tests.surfaces.proxy.harness import (
+    KEYS,
+    Answered,
+    Running,
+    ask,
+    ask_model,
+    path_of,
+    running_proxy,
+    turns_of,
+)
 from tests.surfaces.proxy.replaying import FOLDING
 from tests.surfaces.proxy.shifting import (
     DIALECTS,
-    HEADERS,
     MODELS,
     TOOL,
     MixingModel,
@@ -78,7 +86,7 @@ def converse_in_shapes(dialect: str, seed: int, network: Network, turns: int = 1
     client = ShiftingClient(dialect, chance, name, chance.random() < 0.5)
     upstream.refused.clear()
     limit = chance.choice([2_000, 3_000, 5_000, 100_000])
-    headers = HEADERS | {"x-holdfast-budget": str(limit)}
+    headers = KEYS | {"x-holdfast-budget": str(limit)}
     sessions: set[str] = set()
     before: list[object] = []
     answered = folds = rejoined = 0
@@ -186,7 +194,7 @@ def test_claude_codes_second_prompt_splits_no_session_and_undoes_no_fold(
         for bodies in processes:
             with running_proxy(options, upstream.url) as proxy:
                 url = proxy.url + path_of("anthropic")
-                answers += [ask(url, body, HEADERS) for body in bodies]
+                answers += [ask(url, body, KEYS) for body in bodies]
                 turns = turns_of(proxy, answers[-1])
                 assert rebuilt(proxy, answers[-1], len(turns)) == bodies[-1]
         assert upstream.refused == []
@@ -223,7 +231,7 @@ def test_a_mark_that_leaves_an_answer_takes_no_hidden_call_with_it(hops: int) ->
                 if isinstance(message["content"], list):
                     message["content"][-1] |= MARK
             body = json.dumps({**frame_in("anthropic"), "messages": shown}).encode()
-            answer = ask(proxy.url + path_of("anthropic"), body, HEADERS)
+            answer = ask_model(proxy, "anthropic", body)
             assert (answer.status, upstream.refused) == (200, [])
             before, sent = sent, [bare(m) for m in upstream.requests[-1].value["messages"]]
             assert sent[: len(before)] == before
