@@ -9,6 +9,7 @@ import pytest
 from tests.surfaces.proxy import demo
 from tests.surfaces.proxy.harness import Running, running_proxy
 from tests.surfaces.proxy.upstream import Upstream
+from tests.surfaces.proxy.wire import Wire
 
 
 @pytest.fixture(scope="module")
@@ -33,3 +34,10 @@ def busy() -> Iterator[Running]:
 def attacked() -> Iterator[Running]:
     with demo.attacked_proxy() as running:
         yield running
+
+
+@pytest.fixture
+def wire() -> Iterator[Wire]:
+    server = Wire()
+    yield server
+    server.close()

@@ -455,6 +455,22 @@ class Process:
         self.stderr.close()
         return code, self.said + rest
 
+    def end_well(self) -> str:
+        """Wait for the end, which must be no failure, and return all that was logged."""
+        code, said = self.end()
+        assert code == 0, said
+        assert "Traceback" not in said
+        return said
+
+
+def assert_answered(client: socket.socket, body: bytes) -> None:
+    """Send the body that an open request still lacks, and read its stream to the end."""
+    client.sendall(body)
+    response = http.client.HTTPResponse(client)
+    response.begin()
+    assert response.status == 200
+    assert response.read().endswith(b"data: [DONE]\n\n")
+
 
 @pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
 @pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
@@ -472,14 +488,8 @@ def test_a_signal_lets_open_requests_end_and_closes_the_store(
         # The proxy says that it waits for the body: so the request is open when the signal comes.
         assert open_request.recv(100).startswith(b"HTTP/1.1 100")
         process.process.send_signal(kind)
-        open_request.sendall(body)
-        response = http.client.HTTPResponse(open_request)
-        response.begin()
-        assert response.status == 200
-        assert response.read().endswith(b"data: [DONE]\n\n")
-    code, said = process.end()
-    assert code == 0, said
-    assert "Traceback" not in said
+        assert_answered(open_request, body)
+    said = process.end_well()
     assert "event=stopped" in said
     assert not list((tmp_path / ".local" / "share" / "holdfast").glob("*-wal"))
 

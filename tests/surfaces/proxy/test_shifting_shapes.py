@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from tests.fitting.test_citing import log
 from tests.surfaces.proxy.harness import (
-    KEYS,
     Answered,
     Running,
     ask,
@@ -29,6 +28,7 @@ from tests.surfaces.proxy.harness import (
 from tests.surfaces.proxy.replaying import FOLDING
 from tests.surfaces.proxy.shifting import (
     DIALECTS,
+    HEADERS,
     MODELS,
     TOOL,
     MixingModel,
@@ -86,7 +86,7 @@ def converse_in_shapes(dialect: str, seed: int, network: Network, turns: int = 1
     client = ShiftingClient(dialect, chance, name, chance.random() < 0.5)
     upstream.refused.clear()
     limit = chance.choice([2_000, 3_000, 5_000, 100_000])
-    headers = KEYS | {"x-holdfast-budget": str(limit)}
+    headers = HEADERS | {"x-holdfast-budget": str(limit)}
     sessions: set[str] = set()
     before: list[object] = []
     answered = folds = rejoined = 0
@@ -194,7 +194,7 @@ def test_claude_codes_second_prompt_splits_no_session_and_undoes_no_fold(
         for bodies in processes:
             with running_proxy(options, upstream.url) as proxy:
                 url = proxy.url + path_of("anthropic")
-                answers += [ask(url, body, KEYS) for body in bodies]
+                answers += [ask(url, body, HEADERS) for body in bodies]
                 turns = turns_of(proxy, answers[-1])
                 assert rebuilt(proxy, answers[-1], len(turns)) == bodies[-1]
         assert upstream.refused == []
