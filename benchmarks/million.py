@@ -27,7 +27,7 @@ from holdfast.memory import HeldArrays, recalling
 from holdfast.memory.recalling import Memory
 from holdfast.models.embedding import open_embedder
 from holdfast.models.protocol import Embedder
-from holdfast.models.vectors import products
+from holdfast.search.vectors import products
 from holdfast.store import Scope, Store, open_store
 from tests.store.postgres_server import Server, running_server
 

@@ -2,6 +2,8 @@
 
 python docs/generate.py            write them (`make docs`)
 python docs/generate.py --check    exit code 1 if one of them is stale (`make check`)
+python docs/generate.py --show tree        print every file of the package with its purpose
+python docs/generate.py --show patterns    print every regular expression, and why it is linear
 """
 
 from __future__ import annotations
@@ -95,12 +97,12 @@ def errors_page() -> str:
 
 
 def patterns_page() -> str:
-    """Every regular expression of the package."""
+    """Return every regular expression of the package in a table."""
     uses = inventory()
     engines = Counter(use.engine for use in uses)
     rows = (f"| `{use.place}` | {proof(use)} | {_code(use.pattern)} |\n" for use in uses)
     return (
-        f"{NOTE}# Patterns\n\n"
+        "# Patterns\n\n"
         f"Every regular expression of the package: {engines['re2']} in RE2, {engines['re']} in\n"
         "`re`. Contents are hostile, so each must take time in proportion to the text. RE2 does\n"
         "by its nature; of the others `tools/linear.py` proves it (*proven*), at the price of a\n"
@@ -123,9 +125,9 @@ def _code(pattern: str | bytes | None) -> str:
 
 
 def tree_page() -> str:
-    """Every file of the package with the first sentence of its own docstring."""
+    """Return every file of the package with the first sentence of its docstring."""
     package = DOCS.parent / "src" / "holdfast"
-    lines = [NOTE + "# Every file\n", "```", "src/holdfast/"]
+    lines = ["# Every file\n", "```", "src/holdfast/"]
     paths = sorted(package.rglob("*"), key=lambda path: _reading_order(path, package))
     for path in paths:
         if "__pycache__" in path.parts or path.name == "__init__.py":
@@ -183,12 +185,12 @@ FILES = {
     "examples/request.json": request_example,
     "reference/cli.md": cli_page,
     "reference/errors.md": errors_page,
-    "reference/patterns.md": patterns_page,
     "reference/holdfast.sample.toml": Settings.sample,
     "reference/rules.md": rules_page,
     "reference/settings.md": settings_page,
-    "reference/tree.md": tree_page,
 }
+SHOWN = {"patterns": patterns_page, "tree": tree_page}
+"""Pages for maintainers, printed instead of committed: they change with nearly every commit."""
 
 
 def stale_files() -> list[str]:
@@ -221,10 +223,17 @@ def _cell(text: str) -> str:
 
 def main() -> int:
     """Run the script."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--show", choices=sorted(SHOWN))
+    options = parser.parse_args()
+    if options.show:
+        print(SHOWN[options.show](), end="")
+        return 0
     stale = stale_files()
-    if parser.parse_args().check:
+    if options.check:
         quoting = (path.relative_to(DOCS.parent).as_posix() for path in figures.stale_pages())
         names = [*(f"docs/{name}" for name in [*stale, *benchmarks_page.stale()]), *quoting]
         for name in names:

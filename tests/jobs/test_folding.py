@@ -11,7 +11,8 @@ import pytest
 
 from holdfast.jobs.folding import FoldSummaries, FoldSummariser, Telling, messages_in
 from holdfast.store import Scope
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
+from holdfast.store.protocol import Store
 from holdfast.store.queue import Claim, Job
 from holdfast.store.records import Summary
 from holdfast.trim.runs import listed
@@ -32,7 +33,7 @@ def talk() -> dict[str, Any]:
     return body
 
 
-async def queued(store: MemoryStore, dialect: str = "openai-chat") -> tuple[Job, FoldSummaries]:
+async def queued(store: Store, dialect: str = "openai-chat") -> tuple[Job, FoldSummaries]:
     messages = read(in_dialect(talk(), dialect), dialect).messages
     fold = content(listed(messages), "fold")
     await store.put(HERE, [fold])
@@ -46,7 +47,7 @@ async def queued(store: MemoryStore, dialect: str = "openai-chat") -> tuple[Job,
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_each_sentence_leads_to_the_message_that_bears_it_out(dialect: str) -> None:
     async def work() -> None:
-        store = MemoryStore()
+        store = open_memory()
         job, summaries = await queued(store, dialect)
         outcome = await FoldSummariser(store, SETTINGS, [Model("lies")])(job)
         assert outcome.summary is not None
@@ -70,7 +71,7 @@ def test_each_sentence_leads_to_the_message_that_bears_it_out(dialect: str) -> N
 
 def test_what_another_model_or_prompt_would_say_is_another_summary() -> None:
     async def work() -> None:
-        store = MemoryStore()
+        store = open_memory()
         job, _ = await queued(store)
         for other in (
             {"summarization_provider": "openai:other"},
@@ -86,7 +87,7 @@ def test_what_another_model_or_prompt_would_say_is_another_summary() -> None:
 
 def test_a_content_that_is_gone_or_too_short_is_skipped() -> None:
     async def work() -> None:
-        store = MemoryStore()
+        store = open_memory()
         job, _ = await queued(store)
         await store.forget(HERE, [job.ref_id])
         handle = FoldSummariser(store, SETTINGS, [Model()])
@@ -101,7 +102,7 @@ def test_a_content_that_is_gone_or_too_short_is_skipped() -> None:
 
 def test_a_summary_goes_with_the_messages_it_is_of() -> None:
     async def work() -> None:
-        store = MemoryStore()
+        store = open_memory()
         job, summaries = await queued(store)
         outcome = await FoldSummariser(store, SETTINGS, [Model()])(job)
         assert isinstance(outcome.summary, Summary)

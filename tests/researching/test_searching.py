@@ -16,7 +16,7 @@ from holdfast.researching import Researched, SourceLimits, SourceText
 from holdfast.researching.records import SearchHit
 from holdfast.researching.searching import SNIPPET_CHARACTERS, open_search
 from holdfast.settings import Settings
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from tests.researching.made import Dying, researched_in
 from tests.researching.test_fetching import LIMITS, WEB, Pages
 
@@ -164,7 +164,7 @@ def test_pages_that_a_search_names_are_read_and_cited_as_such() -> None:
 
 
 def test_a_hit_names_the_content_of_its_page_once_it_was_fetched() -> None:
-    store = MemoryStore()
+    store = open_memory()
 
     async def run() -> Researched:
         async with Pages(WEB).served() as public:
@@ -185,7 +185,7 @@ def test_a_hit_names_the_content_of_its_page_once_it_was_fetched() -> None:
 
 
 def test_a_run_that_goes_on_reads_what_the_search_named_and_does_not_search_again() -> None:
-    store, service = Dying(3), Service({"results": [{"url": "http://127.0.0.1:9/private"}]})
+    store, service = Dying.after(3), Service({"results": [{"url": "http://127.0.0.1:9/private"}]})
     with pytest.raises(StoreUnavailableError):  # behind: begun, planned, searched
         found_by(service, store=store)
     store.left = -1
@@ -200,7 +200,7 @@ def test_a_run_that_goes_on_reads_what_the_search_named_and_does_not_search_agai
 
 
 def test_a_search_that_fails_is_a_warning_and_the_rest_goes_on() -> None:
-    store = MemoryStore()
+    store = open_memory()
     done = found_by(Service(json.dumps({}).encode(), 503), store=store)
     assert done.report.findings
     assert done.report.warnings == ("searxng: the search answered 503",)

@@ -17,7 +17,8 @@ from holdfast.jobs import background
 from holdfast.jobs.running import rules_of
 from holdfast.settings import Settings
 from holdfast.store import Scope, SessionRecord, Turn
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
+from holdfast.store.protocol import Store
 from holdfast.store.queue import Claim, Job, NewJob
 from holdfast.store.refs import REF
 from tests.allocate.made import allocated, item
@@ -257,7 +258,7 @@ def folder_of_the_archive(name: str, folder: Path) -> object:
 
 def queue_is_worked_on(enabled: bool, _: Path) -> object:
     async def work() -> bool:
-        store = MemoryStore()
+        store = open_memory()
         settings = Settings(background_jobs=enabled)
         async with background(store, settings, patience=0.0) as worker:
             return worker is not None and await swept(store) is not None
@@ -265,7 +266,7 @@ def queue_is_worked_on(enabled: bool, _: Path) -> object:
     return asyncio.run(work())
 
 
-async def swept(store: MemoryStore) -> Job | None:
+async def swept(store: Store) -> Job | None:
     """The job of sweeping, once it was done."""
     while True:
         jobs = await store.jobs.latest(None, kind="sweep")
@@ -276,7 +277,7 @@ async def swept(store: MemoryStore) -> Job | None:
 
 def next_sweep(hours: float, _: Path) -> object:
     async def work() -> float:
-        store = MemoryStore(clock=Clock())
+        store = open_memory(clock=Clock())
         async with background(store, Settings(sweep_hours=hours), clock=Clock(), patience=0.0):
             job = await swept(store)
         assert job is not None
@@ -288,7 +289,7 @@ def next_sweep(hours: float, _: Path) -> object:
 def idle_session_is_closed(days: float, _: Path) -> object:
     async def work() -> bool:
         clock = Clock()
-        store = MemoryStore(clock=clock)
+        store = open_memory(clock=clock)
         record = SessionRecord(session="s", updated_at=clock.now - 100 * 24 * HOUR)
         turn = Turn(number=1, started_at=0.0)
         await store.add_turn(Scope().of("s"), turn, record, {})
@@ -304,7 +305,7 @@ def idle_session_is_closed(days: float, _: Path) -> object:
 def old_session_is_deleted(days: float, _: Path) -> object:
     async def work() -> bool:
         clock = Clock()
-        store = MemoryStore(clock=clock)
+        store = open_memory(clock=clock)
         record = SessionRecord(session="s", updated_at=clock.now - 100 * 24 * HOUR)
         turn = Turn(number=1, started_at=0.0)
         await store.add_turn(Scope().of("s"), turn, record, {})
@@ -321,7 +322,7 @@ def jobs_within(setting: str) -> Callable[[Any, Path], object]:
 
     def observe(value: Any, _: Path) -> object:
         async def work() -> int:
-            store = MemoryStore()
+            store = open_memory()
             jobs = [NewJob(kind="x", key=str(n), most_cost=100) for n in range(3)]
             await store.jobs.enqueue(Scope().of("s"), jobs)
             rules = rules_of(Settings(**{setting: value}), slots=1)

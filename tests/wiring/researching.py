@@ -12,7 +12,7 @@ from holdfast.models.protocol import Completion
 from holdfast.researching import Options, SourceText, conduct
 from holdfast.researching.searching import open_search
 from holdfast.settings import Settings
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from tests.surfaces.harness import run_process
 from tests.wiring.wired import Wired
 
@@ -75,7 +75,7 @@ def asked_at_once(most: int, _: Path) -> object:
 
     async def work() -> int:
         model = _Slow(most)
-        engine = Holdfast(MemoryStore())
+        engine = Holdfast(open_memory())
         sources = [SourceText("a", "The deploy failed on 14 June. Ann rolled it back.")]
         await conduct("Why?", sources, engine, settings, Options(model=model))
         return model.most

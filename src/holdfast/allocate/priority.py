@@ -15,8 +15,9 @@ from types import MappingProxyType
 from typing import Protocol
 
 from holdfast.allocate.item import Confidence, ContentItem, Quality
-from holdfast.condense.question import terms
-from holdfast.condense.relevance import hits_by_text
+from holdfast.search.bm25 import rarity
+from holdfast.search.passages import hits_by_text
+from holdfast.search.query import terms
 
 WEIGHTS: Mapping[str, float] = MappingProxyType(
     {"quality": 0.40, "confidence": 0.30, "recency": 0.15, "relevance": 0.15}
@@ -113,10 +114,8 @@ def _by_words(query: str, texts: Sequence[str]) -> list[float]:
     scores = [0.0] * len(texts)
     total = 0.0
     for term, holders in zip(wanted, hits_by_text(wanted, texts), strict=True):
-        # As in BM25; the 1 keeps a term that every text holds from counting nothing where there
-        # is but one text.
-        rarity = math.log(1 + (len(texts) - len(holders) + 0.5) / (len(holders) + 0.5))
-        weight = term.weight * (rarity if len(texts) > 1 else 1.0)
+        # A term of the only text would count next to nothing.
+        weight = term.weight * (rarity(len(holders), len(texts)) if len(texts) > 1 else 1.0)
         total += weight
         for index in holders:
             scores[index] += weight

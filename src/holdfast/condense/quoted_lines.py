@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from holdfast.condense.question import fold, quotations
 from holdfast.condense.source import Source
 from holdfast.condense.spans import LONG_LINE, lines_where, without_colours
+from holdfast.search.query import quotations
+from holdfast.search.words import fold
 
 _LEAST_WORDS = 3
 """Fewer words are a name, and a name stands in many lines that the question does not mean."""

@@ -28,7 +28,7 @@ from holdfast.engine.vendor_cache import (
     policy_of,
 )
 from holdfast.errors import BudgetExceededError, ContextOptimizationError
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from holdfast.store.records import Edit
 from holdfast.tokens import TokenCount, count
 from holdfast.tokens.prices import Price
@@ -105,7 +105,7 @@ class _Making:
         )
         self._way = way
         self._engine = Holdfast(
-            MemoryStore(), options=options, calibration=engine.calibration, workers=engine.workers
+            open_memory(), options=options, calibration=engine.calibration, workers=engine.workers
         )
         self._engine.embedder = engine.embedder
         self._engine.assembling = engine.assembling

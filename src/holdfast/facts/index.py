@@ -18,8 +18,8 @@ import numpy.typing as npt
 from holdfast.facts.names import ROLES, names_in
 from holdfast.facts.question import Hit, Question, spoken
 from holdfast.facts.vectors import WORD_BITS, angle_table, cosines, quantized, sketch
-from holdfast.facts.words import terms_of
 from holdfast.models.protocol import Embedder
+from holdfast.search.words import fact_terms
 from holdfast.store.fact_shelf import FactKind, FactRow
 
 DAY_SECONDS = 86_400.0
@@ -138,7 +138,7 @@ class FactIndex:
         self._created.append(row.created_at)
         self._decay.append(row.decay_weight)
         self._half_life.append(HALF_LIVES[row.kind])
-        terms = terms_of(row.text)
+        terms = fact_terms(row.text)
         self._norm.append(1.0 / (0.75 + 0.25 * len(terms) / _USUAL_WORDS))
         for table, names in (
             (self._words, terms),
@@ -152,7 +152,7 @@ class FactIndex:
             self._standing.append(number)
         self._has_speaker.append(bool(row.said_by) and row.said_by.lower() not in ROLES)
         if row.said_by:
-            self._speakers.update(terms_of(row.said_by))
+            self._speakers.update(fact_terms(row.said_by))
         if vector:
             self._bytes.frombytes(vector)
             for column, signs in zip(self._signs, sketch(vector), strict=True):
@@ -237,7 +237,7 @@ class FactIndex:
 
     def _terms(self, text: str) -> list[_Term]:
         """The words of a question that any fact holds, and what each is worth."""
-        places = (self._places(self._words, term) for term in terms_of(text))
+        places = (self._places(self._words, term) for term in fact_terms(text))
         return [
             _Term(held, math.log1p((self.rows - len(held) + 0.5) / (len(held) + 0.5)))
             for held in places
@@ -321,7 +321,7 @@ def _worth(terms: list[_Term]) -> float:
 
 
 def _are_names(word: str, speakers: set[str]) -> bool:
-    terms = terms_of(word)
+    terms = fact_terms(word)
     return bool(terms) and speakers.issuperset(terms)
 
 

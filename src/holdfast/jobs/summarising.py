@@ -9,6 +9,7 @@ stored, by its summaries: there a content is read from the start, and is summari
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -72,7 +73,7 @@ def summary_queue(store: Store, settings: Settings) -> SummaryQueue | None:
     return SummaryQueue(store, settings) if asks_models(settings) else None
 
 
-class ContentJob:
+class ContentJob(ABC):
     """A job that has models summarise one stored content; subclasses make its outcome."""
 
     def __init__(
@@ -90,8 +91,9 @@ class ContentJob:
             return Outcome(skipped="the content is gone")
         return await self._outcome(job, stored)
 
+    @abstractmethod
     async def _outcome(self, job: Job, stored: Stored) -> Outcome:
-        raise NotImplementedError
+        """Return the outcome of a job on a content that is stored."""
 
     async def _summarize(
         self, job: Job, stored: Stored, text: str

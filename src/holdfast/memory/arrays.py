@@ -14,7 +14,7 @@ import numpy as np
 
 from holdfast.memory import indexing
 from holdfast.memory.dates import day_of
-from holdfast.models.vectors import lengths_of, products
+from holdfast.search.vectors import lengths_of, products
 from holdfast.store.turn_shelf import IndexedTurn
 
 EPISODE_SECONDS = 3 * 3600.0

@@ -14,11 +14,11 @@ import msgspec
 import numpy as np
 import re2  # type: ignore[import-untyped]
 
-from holdfast.condense.words import terms_of, words_of
 from holdfast.memory import dates
 from holdfast.memory.pieces import Span, pieces_of
 from holdfast.models.protocol import Embedder
-from holdfast.models.vectors import quantised
+from holdfast.search.vectors import quantised
+from holdfast.search.words import terms_of, words_of
 
 VERSION = 1
 TIME, FIRST_PERSON, WISH, RULE = 1, 2, 4, 8

@@ -17,7 +17,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from holdfast.condense.words import words_of
 from holdfast.errors import HoldfastError
 from holdfast.memory import dates
 from holdfast.memory.arrays import Floats, ScopeArrays
@@ -29,6 +28,7 @@ from holdfast.memory.question import read_question
 from holdfast.memory.ranking import Ranked, rank
 from holdfast.memory.weights import weights_of
 from holdfast.models.protocol import Embedder
+from holdfast.search.words import words_of
 from holdfast.store import Scope, Store
 from holdfast.store.turn_shelf import MOST_AT_ONCE, NewTurn, Remembered, TurnFilter, print_of
 

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 import re2  # type: ignore[import-untyped]
 
-from holdfast.condense.question import is_stop_word
-from holdfast.condense.words import terms_of, words_of
 from holdfast.memory.arrays import Floats, Ints, Postings
 from holdfast.models.protocol import Embedder
-from holdfast.models.vectors import lengths_of, products
 from holdfast.researching.passages import Passage
 from holdfast.researching.reading import SourceReading
+from holdfast.search.vectors import lengths_of, products
+from holdfast.search.words import is_stop_word, terms_of, words_of
 
 _K1, _B = 1.2, 0.75
 """BM25's own, as everyone has them."""

@@ -15,12 +15,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from holdfast.condense.words import terms_of, words_of
 from holdfast.memory.arrays import Ints
 from holdfast.models.protocol import Embedder
-from holdfast.models.vectors import quantised
 from holdfast.researching.passages import cut_up
 from holdfast.researching.similar import Sketch, sketch
+from holdfast.search.vectors import quantised
+from holdfast.search.words import terms_of, words_of
 from holdfast.store import Scope, Store
 
 _VERSION = 1

@@ -18,7 +18,6 @@ import msgspec
 
 from holdfast.budget.manager import TokenBudgetManager
 from holdfast.budget.usage import Usage
-from holdfast.condense.relevance import rank
 from holdfast.condense.source import Source
 from holdfast.condense.spans import paragraphs, passages_of
 from holdfast.errors import (
@@ -31,6 +30,7 @@ from holdfast.errors import (
 )
 from holdfast.models.digest import Count, digest
 from holdfast.models.protocol import Completion, CompletionModel
+from holdfast.search.passages import rank
 from holdfast.settings import Settings
 from holdfast.summarise.cache import SummaryCache, cache_key
 from holdfast.summarise.judging import bare, objection

@@ -12,6 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+from holdfast.search.stems import first_letters
+
 # Between a denial and what it denies may stand two words that say nothing themselves. `Not only`
 # and `not just` deny nothing.
 _DENIED = re.compile(
@@ -31,7 +33,7 @@ _DENYING = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W\d_]{4,}")
-_STEM = 6
+_STEM_LETTERS = 6
 """Letters by which a word is known again in another form: `connect`, `connected`."""
 
 
@@ -55,4 +57,4 @@ def denied_only(source: str, sentences: Iterable[str]) -> set[str]:
 
 
 def _stem(word: str) -> str:
-    return word[:_STEM].lower()
+    return first_letters(word, _STEM_LETTERS)

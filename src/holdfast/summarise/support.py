@@ -18,6 +18,7 @@ from functools import cache
 from itertools import chain
 from typing import NamedTuple
 
+from holdfast.search.stems import first_letters
 from holdfast.summarise.denials import denied_only
 from holdfast.summarise.measures import Figure, figure_at, number, plain, spellings_of
 
@@ -44,7 +45,7 @@ _PAIR = re.compile(f"(?=([{_CJK}]{{2}}))")
 _COMPOUND = re.compile(r"(?:twen|thir|for|fif|six|seven|eigh|nine)ty-[a-z]{3,5}", re.IGNORECASE)
 _LOOKED_FOR = 64
 """Statements that are looked for as they stand; those of a longer list are not believed."""
-_STEM = 5
+_STEM_LETTERS = 5
 """Letters by which a word is known again in another form."""
 
 
@@ -101,7 +102,7 @@ def shared_words(summary: str, source: str) -> float:
 
 
 def _stems(text: str) -> set[str]:
-    stems = {word[:_STEM].lower() for word in _WORD.findall(text)}
+    stems = {first_letters(word, _STEM_LETTERS) for word in _WORD.findall(text)}
     return stems if text.isascii() else stems | set(_PAIR.findall(text))
 
 

@@ -9,7 +9,6 @@ thousand deep or refers to itself costs what its first nodes cost.
 from __future__ import annotations
 
 import re
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -19,10 +18,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from holdfast.condense.question import fold, parts_of
-from holdfast.condense.words import terms_of, words_of
 from holdfast.models.protocol import Embedder
-from holdfast.models.vectors import quantised
+from holdfast.search.vectors import quantised
+from holdfast.search.words import fold, number_of, parts_of, terms_of, words_of
 from holdfast.toolbox.tool import Tool
 
 VERSION = 2
@@ -150,7 +148,7 @@ def _known_grams(word: str) -> tuple[int, ...]:
 def _runs(word: str) -> tuple[int, ...]:
     spaced = f" {word} "
     runs = (spaced[at : at + _GRAM] for at in range(max(1, len(spaced) - _GRAM + 1)))
-    return tuple(zlib.crc32(run.encode("utf-8", "replace")) for run in runs)
+    return tuple(map(number_of, runs))
 
 
 def schema_text(schema: Any) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.settings import Settings
 from holdfast.store import Scope
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from holdfast.store.usage_ledger import Amount
 from holdfast.surfaces.proxy.allowance import AllowanceError, Allowances
 from tests.fitting.test_citing import chat
@@ -57,7 +57,7 @@ def test_the_sdk_takes_it_for_a_rate_limit() -> None:
 
 def test_yesterday_does_not_count_and_nothing_is_lost_in_a_restart() -> None:
     async def main() -> None:
-        now, store = [NOON], MemoryStore()
+        now, store = [NOON], open_memory()
         scopes = [Scope("u", "w")]
 
         def allowances() -> Allowances:
@@ -91,7 +91,7 @@ def test_yesterday_does_not_count_and_nothing_is_lost_in_a_restart() -> None:
 def test_dollars_end_a_day_too() -> None:
     async def main() -> None:
         scopes = [Scope("u", "w")]
-        allowances = Allowances(Settings(daily_dollars=0.5), MemoryStore(), lambda: NOON)
+        allowances = Allowances(Settings(daily_dollars=0.5), open_memory(), lambda: NOON)
         assert await allowances.check(scopes) == ""
         holds = await allowances.reserve(scopes, Amount(10**9, 0.1), Amount())
         await allowances.settle(holds, Amount(10**9, 0.5))

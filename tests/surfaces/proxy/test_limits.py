@@ -17,8 +17,9 @@ import pytest
 
 from holdfast.calling.upstreams import Upstream as UpstreamSettings
 from holdfast.settings import Settings
-from holdfast.store import Scope
-from holdfast.store.memory import MemoryStore
+from holdfast.store import Scope, Store
+from holdfast.store.opening import open_memory
+from holdfast.store.sqlite import SqliteStore
 from holdfast.store.usage_ledger import Amount
 from holdfast.surfaces.proxy import upstream_calls
 from holdfast.surfaces.proxy.allowance import LEASE_SECONDS, AllowanceError, Allowances
@@ -237,6 +238,14 @@ def test_who_leaves_before_the_answer_pays_what_it_may_have_been() -> None:
         assert used(proxy, "team-ann") == (len(body) + 20, 0)
 
 
+async def _earliest_expiry(store: Store) -> float:
+    assert isinstance(store, SqliteStore)
+    expiry = await store._read(
+        lambda db: db.execute("SELECT min(expires_at) FROM reservations").get
+    )
+    return float(expiry)
+
+
 def test_a_call_that_lasts_keeps_its_reservation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else who reads slowly for as long as a reservation lives could begin the day anew."""
     monkeypatch.setattr(upstream_calls, "RENEW_SECONDS", 0.001)
@@ -248,9 +257,8 @@ def test_a_call_that_lasts_keeps_its_reservation(monkeypatch: pytest.MonkeyPatch
             slow = client.submit(posted, proxy, "/v1/completions", ANN)
             assert double.arrived.acquire(timeout=20)
             now[0] += LEASE_SECONDS - 1
-            open_calls = proxy.service.engine.store.ledger._open["team-ann", "local"]  # type: ignore[attr-defined]
             for _ in range(5_000):  # each takes its turn in the proxy's loop, as the renewal does
-                if min(one.expires_at for one in open_calls.values()) > now[0] + 2:
+                if proxy.do(_earliest_expiry(proxy.service.engine.store)) > now[0] + 2:
                     break
                 proxy.settled()
             else:
@@ -266,7 +274,7 @@ def test_a_call_that_lasts_keeps_its_reservation(monkeypatch: pytest.MonkeyPatch
 
 def test_what_a_dead_process_had_reserved_counts_with_its_input() -> None:
     async def main() -> None:
-        store, now, scopes = MemoryStore(), [NOON], [Scope("u", "w")]
+        store, now, scopes = open_memory(), [NOON], [Scope("u", "w")]
         dead = Allowances(Settings(daily_tokens=100), store, lambda: now[0])
         await dead.reserve(scopes, Amount(100), Amount(30))
         living = Allowances(Settings(daily_tokens=100), store, lambda: now[0])

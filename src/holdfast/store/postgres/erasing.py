@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import LiteralString
 
-from holdfast.store.postgres import blobs, facts, originals, scrubbing, sessions, turns
+from holdfast.store.operations import facts
+from holdfast.store.postgres import blobs, originals, scrubbing, sessions, turns
 from holdfast.store.postgres.database import Connection, Database
+from holdfast.store.postgres.running import run
 from holdfast.store.records import Erased
 from holdfast.store.scope import Scope
 
@@ -116,7 +118,9 @@ async def _remove_old(connection: Connection, scope: Scope, before: float, now: 
     if places := await connection.fetch(_OLD_TURNS, *asked):
         return Erased(records=await _forget_turns(connection, scope, places))
     if ids := await connection.fetch(_OLD_FACTS, *asked):
-        return Erased(records=await facts.remove(connection, scope, [row["id"] for row in ids]))
+        return Erased(
+            records=await run(connection, facts.remove(scope, [row["id"] for row in ids]))
+        )
     for statement in _DELETE_OLD:
         if gone := await connection.fetch(statement, *asked):
             return Erased(records=len(gone))
@@ -139,7 +143,7 @@ async def _erase_rest(connection: Connection, scope: Scope) -> Erased:
     await connection.execute(scrubbing.COUNT)
     who = (scope.workspace, scope.user)
     records = await _forget_turns(connection, scope, await connection.fetch(_PLACES, *who))
-    records += await facts.remove(connection, scope, await facts.all_ids(connection, scope))
+    records += await run(connection, facts.remove_all(scope))
     gone = {}
     for table in _TABLES:
         statement = f"DELETE FROM holdfast.{table} WHERE workspace = $1 AND username = $2"  # noqa: S608

@@ -12,10 +12,10 @@ from typing import Any, LiteralString
 import msgspec
 
 from holdfast.store import rules, transfer
+from holdfast.store.operations import facts
 from holdfast.store.postgres import (
     answers,
     blobs,
-    facts,
     jobs,
     journal,
     originals,
@@ -28,8 +28,10 @@ from holdfast.store.postgres import (
     upkeep,
 )
 from holdfast.store.postgres.database import Connection, Database
+from holdfast.store.postgres.running import run
 from holdfast.store.records import Turn
 from holdfast.store.scope import Scope
+from holdfast.store.statements import Operation
 
 _AT_A_TIME = 16
 
@@ -166,6 +168,8 @@ async def _lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer
             yield transfer.MessageLine(sha256=row["sha256"], sessions=named, data=data)
     async for line in _made_lines(rows):
         yield line
+    async for line in _pages(connection, scope, facts.lines):
+        yield line
     async for row in rows(CALIBRATION):
         yield transfer.CalibrationLine(row["data"])
     async for row in rows(_AUDIT):
@@ -179,8 +183,6 @@ async def _made_lines(rows: Callable[[LiteralString], Any]) -> AsyncIterator[tra
             yield transfer.SummaryLine.of(summary)
     async for row in rows(jobs.ALL):
         yield transfer.JobLine.of(jobs.job_of(row))
-    async for line in _fact_lines(rows(facts.ALL)):
-        yield line
     async for row in rows(answers.ALL):
         if (answer := answers.opened(row)) is not None:
             yield transfer.AnswerLine(answer)
@@ -189,10 +191,18 @@ async def _made_lines(rows: Callable[[LiteralString], Any]) -> AsyncIterator[tra
             yield transfer.ToolLine(msgspec.structs.replace(tool, revision=0))
 
 
-async def _fact_lines(rows: AsyncIterator[Any]) -> AsyncIterator[transfer.Line]:
-    async for row in rows:
-        for fact in facts.facts_of([row]):
-            yield transfer.FactLine(fact)
+async def _pages(
+    connection: Connection,
+    scope: Scope,
+    lines_of: Callable[[Scope, Any], Operation[transfer.Page]],
+) -> AsyncIterator[transfer.Line]:
+    after: Any = None
+    while True:
+        lines, after = await run(connection, lines_of(scope, after))
+        for line in lines:
+            yield line
+        if after is None:
+            break
 
 
 def _ref_line(row: Any) -> transfer.RefLine:
@@ -246,7 +256,7 @@ async def _restore(connection: Connection, scope: Scope, line: transfer.Line) ->
         case transfer.RememberedLine():
             return await shelf.restore(connection, scope, line)
         case transfer.FactLine(fact=fact):
-            return await facts.restore(connection, scope, fact)
+            return await run(connection, facts.restore(scope, fact))
         case transfer.AnswerLine(answer=answer):
             values = answers.values(scope.of(answer.session), answer)
             return await _is_new(connection, answers.ADD, *values)

@@ -18,6 +18,7 @@ from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.deadline import has_deadline, without_deadline
 from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
+from holdfast.store.operations import facts
 from holdfast.store.postgres import (
     erasing,
     moving,
@@ -30,11 +31,11 @@ from holdfast.store.postgres import (
 from holdfast.store.postgres.across import PostgresAcross
 from holdfast.store.postgres.answers import PostgresAnswers
 from holdfast.store.postgres.database import CONNECTIONS, Database, connect
-from holdfast.store.postgres.facts import PostgresFacts
 from holdfast.store.postgres.journal import PostgresJournal
 from holdfast.store.postgres.ledger import PostgresLedger
 from holdfast.store.postgres.migrate import migrate
 from holdfast.store.postgres.queue import PostgresQueue
+from holdfast.store.postgres.running import PostgresRunner
 from holdfast.store.postgres.scrubbing import Scrubber
 from holdfast.store.postgres.shelf import PostgresTurns
 from holdfast.store.postgres.tools import PostgresTools
@@ -82,6 +83,7 @@ class PostgresStore:
         self._clock = clock
         self._put = 0
         self._scrubber = scrubber = Scrubber(database)
+        self._runner = PostgresRunner(database, scrubber)
         self._looking: asyncio.Task[None] | None = None
         """Has PostgreSQL look at its tables; held, because a loop holds its tasks weakly."""
         self.url = database.url
@@ -91,7 +93,7 @@ class PostgresStore:
         """Work for the background."""
         self.remembered: TurnShelf = PostgresTurns(database, scrubber)
         """What was said, turn by turn."""
-        self.facts: FactShelf = PostgresFacts(database, scrubber)
+        self.facts: FactShelf = facts.SqlFactStore(self._runner)
         """What was said."""
         self.answers: AnswerShelf = PostgresAnswers(database, clock, scrubber)
         """Answers that may be given again."""
@@ -276,7 +278,8 @@ class PostgresStore:
 
     async def verify(self, scope: Scope, progress: Progress | None = None) -> list[Damage]:
         """Read everything once."""
-        return await upkeep.verify(self._database, scope, self._clock(), progress)
+        damages = await upkeep.verify(self._database, scope, self._clock(), progress)
+        return damages + await facts.verify(self._runner, scope)
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
         """Remove what is stale and what closed sessions left."""

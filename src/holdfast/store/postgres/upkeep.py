@@ -13,7 +13,7 @@ from typing import Any, LiteralString
 
 from holdfast.errors import StoreError
 from holdfast.store import rules
-from holdfast.store.postgres import answers, blobs, facts, journal, shelf, summaries, text, tools
+from holdfast.store.postgres import answers, blobs, journal, shelf, summaries, text, tools
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.protocol import Progress
 from holdfast.store.records import AuditEntry, Cleaned, Damage, StoreStats, UsageTotal
@@ -235,7 +235,7 @@ async def verify(
     damages += unsound_entries
     damages += await tools.remove(database, scope, unsound_tools)
     damages += await answers.remove(database, scope, unsound_answers)
-    return damages + await facts.remove_unsound(database, scope)
+    return damages
 
 
 async def gc(database: Database, scope: Scope, now: float, grace_seconds: float) -> Cleaned:

@@ -13,13 +13,13 @@ import apsw
 import msgspec
 
 from holdfast.store import rules, transfer
+from holdfast.store.operations import facts
 from holdfast.store.pack import Packed
 from holdfast.store.records import AuditEntry, SessionRecord, Turn
 from holdfast.store.scope import Scope
 from holdfast.store.sqlite import (
     answers,
     contents,
-    facts,
     jobs,
     journal,
     originals,
@@ -28,12 +28,10 @@ from holdfast.store.sqlite import (
     tools,
     turns,
 )
+from holdfast.store.sqlite.running import run
 from holdfast.store.sqlite.ticking import Ticking
+from holdfast.store.transfer import PAGE, Page
 
-PAGE = 50
-
-Page = tuple[list[transfer.Line], Any]
-"""Lines, and the key behind which the next ones are; None at the end."""
 Read = Callable[[apsw.Connection, Scope, Any], Page]
 
 
@@ -166,8 +164,7 @@ def remembered_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
 
 def fact_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
     """Facts by their ids."""
-    page = facts.page(db, scope, after or "", PAGE)
-    return [transfer.FactLine(fact) for fact in page], page[-1].id if page else None
+    return run(db, facts.lines(scope, after))
 
 
 def answer_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
@@ -263,7 +260,7 @@ def _restore(
         case transfer.RememberedLine():
             return turns.restore(db, scope, line)
         case transfer.FactLine(fact=fact):
-            return facts.restore(db, scope, fact)
+            return run(db, facts.restore(scope, fact))
         case transfer.AnswerLine(answer=answer):
             return answers.restore(db, scope, answer)
         case transfer.JournalLine():

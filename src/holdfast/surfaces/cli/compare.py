@@ -17,7 +17,7 @@ from holdfast.assemble.requests import said_in
 from holdfast.engine import Holdfast
 from holdfast.models.embedding import recall_embedder
 from holdfast.settings import Settings
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from holdfast.wire import read
 
 from ._input import limits_of, read_body
@@ -73,7 +73,7 @@ def _history(file: str, settings: Settings) -> list[dict[str, Any]]:
 async def _compared(
     history: list[dict[str, Any]], questions: list[str], budget: int, settings: Settings
 ) -> list[Comparison]:
-    engine = Holdfast(MemoryStore())
+    engine = Holdfast(open_memory())
     engine.embedder = recall_embedder(settings)
     await engine.remember("compared", history)
     await engine.facts.extract(history, session="compared")

@@ -1,34 +1,19 @@
-"""memory: the reference store, in plain dictionaries; it ends with its process.
-
-memory: after moving. The other stores are tested against it.
-"""
+"""The model of a store, in plain dictionaries: what every store must answer, whatever is asked."""
 
 from __future__ import annotations
 
-import secrets
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import Literal, TypeVar
+from typing import Literal, cast
 
 import msgspec
 
-from holdfast.errors import StoreError
 from holdfast.store import rules, transfer
 from holdfast.store.across import AcrossScopes
 from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
-from holdfast.store.memory_across import MemoryAcross
-from holdfast.store.memory_answers import MemoryAnswers
-from holdfast.store.memory_facts import MemoryFacts
-from holdfast.store.memory_journal import MemoryJournal
-from holdfast.store.memory_ledger import MemoryLedger
-from holdfast.store.memory_queue import MemoryQueue
-from holdfast.store.memory_tools import MemoryTools
-from holdfast.store.memory_turns import MemoryTurns
-from holdfast.store.moving import add_line, lines_of
-from holdfast.store.protocol import GRACE_SECONDS, Progress
+from holdfast.store.protocol import GRACE_SECONDS, Progress, Store
 from holdfast.store.queue import JobQueue, Moment
 from holdfast.store.records import (
     AuditEntry,
@@ -47,55 +32,55 @@ from holdfast.store.records import (
 )
 from holdfast.store.refs import parse
 from holdfast.store.scope import Scope
-from holdfast.store.shelf import Ref, Shelf, Workspace
 from holdfast.store.tool_shelf import ToolShelf
 from holdfast.store.turn_shelf import TurnShelf
 from holdfast.store.usage_ledger import UsageLedger
+from tests.store.oracle.across import ModelAcross
+from tests.store.oracle.answers import ModelAnswers
+from tests.store.oracle.facts import ModelFacts
+from tests.store.oracle.journal import ModelJournal
+from tests.store.oracle.ledger import ModelLedger
+from tests.store.oracle.lines import add_line, lines_of
+from tests.store.oracle.queue import ModelQueue
+from tests.store.oracle.records import Ref, Shelf, Workspace
+from tests.store.oracle.tools import ModelTools
+from tests.store.oracle.turns import ModelTurns
 
-_T = TypeVar("_T")
 
+class ModelStore:
+    """Keeps everything in dictionaries; of a store's methods, it has those that take a scope."""
 
-class MemoryStore:
-    """Keeps everything in memory, and nothing beyond it."""
-
-    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
-        self.url = "memory:"
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._workspaces: dict[str, Workspace] = {}
         self._shelves: dict[tuple[str, str], Shelf] = {}
-        self.across: AcrossScopes = MemoryAcross(self._shelves, self._info, self._stats)
+        self.across: AcrossScopes = ModelAcross(self._shelves, self._info, self._stats)
         """Several workspaces at once."""
-        moment = self._moment if clock is time.time else self._hand_set
-        self._queue = MemoryQueue(moment, self._keep_summary, self._retell)
+        self._queue = ModelQueue(self._moment, self._keep_summary, self._retell)
         self.jobs: JobQueue = self._queue
         """Work for the background."""
-        self._remembered = MemoryTurns()
+        self._remembered = ModelTurns()
         self.remembered: TurnShelf = self._remembered
         """What was said, turn by turn."""
-        self._facts = MemoryFacts()
+        self._facts = ModelFacts()
         self.facts: FactShelf = self._facts
         """What was said."""
-        self._answers = MemoryAnswers(clock)
+        self._answers = ModelAnswers(clock)
         self.answers: AnswerShelf = self._answers
         """Answers that may be given again."""
-        self._tools = MemoryTools(clock)
+        self._tools = ModelTools(clock)
         self.tools: ToolShelf = self._tools
         """Tools and their schemas."""
-        self._journal = MemoryJournal(clock)
+        self._journal = ModelJournal(clock)
         self.journal: JournalShelf = self._journal
         """What was done, entry behind entry."""
-        self._ledger = MemoryLedger()
+        self._ledger = ModelLedger()
         self.ledger: UsageLedger = self._ledger
         """Daily use of tenants."""
-        self._secret = secrets.token_bytes(rules.SECRET_BYTES)
-        self._removals = 0
-
-    def _hand_set(self) -> Moment:
-        now = self._clock()
-        return Moment(now, now)
 
     def _moment(self) -> Moment:
-        return Moment(self._clock(), time.monotonic())
+        now = self._clock()
+        return Moment(now, now)
 
     def _workspace(self, scope: Scope) -> Workspace:
         return self._workspaces.setdefault(scope.workspace, Workspace())
@@ -215,7 +200,7 @@ class MemoryStore:
         gone = list({ref.key: ref for ref in there}.values())
         for ref in gone:
             self._drop(scope, ref)
-        return self._removed(len(gone))
+        return len(gone)
 
     def _drop(self, scope: Scope, ref: Ref) -> None:
         self._shelf(scope).remove(ref.key)
@@ -370,7 +355,7 @@ class MemoryStore:
     async def delete_session(self, scope: Scope) -> int:
         """Remove a session, its turns and the refs that only it used."""
         rules.check_session(scope)
-        return self._removed(self._delete(scope)).refs
+        return self._delete(scope).refs
 
     def _delete(self, scope: Scope) -> Erased:
         shelf = self._shelf(scope)
@@ -428,9 +413,6 @@ class MemoryStore:
         return newest[max(before, 0) :][: max(limit, 0)]
 
     # Upkeep.
-
-    async def check(self) -> None:
-        """Do nothing: memory is there."""
 
     async def stats(self, scope: Scope) -> StoreStats:
         """How full the store is."""
@@ -508,7 +490,7 @@ class MemoryStore:
             + self._journal.expire(scope, before, kept)
             + (entries - len(shelf.audit))
         )
-        return self._removed(erased + Erased(records=records))
+        return erased + Erased(records=records)
 
     async def erase(self, scope: Scope) -> Erased:
         """Remove every record of this user and workspace."""
@@ -517,31 +499,7 @@ class MemoryStore:
         records = len(shelf.summaries) + self._queue.erase(scope) + self._tools.erase(scope)
         self._shelves.pop((scope.workspace, scope.user))
         self._ledger.erase(scope)
-        return self._removed(erased + Erased(records=records))
-
-    async def erase_all(self) -> Erased:
-        """Remove every record of everyone."""
-        owners = {*self._shelves, *self._remembered.owners(), *self._facts.owners()}
-        owners |= {*self._answers.owners, *self._journal.owners, *self._tools.owners}
-        owners |= self._queue.owners() | self._ledger.owners()
-        erased = Erased()
-        for workspace, user in owners:
-            erased += await self.erase(Scope(user, workspace))
-        return erased
-
-    async def scrub(self, *, whole: bool = False) -> bool:
-        """Nothing is on a disk."""
-        del whole
-        return True
-
-    async def removals(self) -> int:
-        """Return how often records were removed for good."""
-        return self._removals
-
-    def _removed(self, what: _T) -> _T:
-        """Count a removal, if anything was removed."""
-        self._removals += bool(what)
-        return what
+        return erased + Erased(records=records)
 
     async def export(self, scope: Scope) -> AsyncIterator[bytes]:
         """Every record of the scope as lines of JSON."""
@@ -579,31 +537,10 @@ class MemoryStore:
                     new += add_line(shelf, workspace, line)
         return new
 
-    async def scopes(self) -> list[Scope]:
-        """Everyone who has something here."""
-        used = dict.fromkeys(self._remembered.owners(), 0.0) | {
-            names: max((record.updated_at for record in shelf.sessions.values()), default=0.0)
-            for names, shelf in self._shelves.items()
-            if shelf.sessions or any(not ref.removed for ref in shelf.refs.values())
-        }
-        owners = (*self._answers.owners, *self._facts.owners(), *self._journal.owners)
-        for owner in (*owners, *self._tools.owners):
-            used.setdefault(owner, 0.0)
-        latest = sorted(((at, *names) for names, at in used.items()), reverse=True)
-        return [Scope(user, workspace) for _, workspace, user in latest]
 
-    async def secret(self) -> bytes:
-        """A random key of this store."""
-        return self._secret
-
-    async def backup(self, path: str) -> None:
-        """Not for this store."""
-        raise StoreError(
-            "a store in memory has no backup", where=path, fix="Use `holdfast store export`."
-        )
-
-    async def close(self) -> None:
-        """Nothing to let go."""
+def model_store(clock: Callable[[], float]) -> Store:
+    """Return a model to compare a store with; of the protocol it has what takes a scope."""
+    return cast("Store", ModelStore(clock))
 
 
 def _use(record: SessionRecord) -> tuple[float, str]:

@@ -1,7 +1,4 @@
-"""memory_across: several workspaces of one user, read from dictionaries.
-
-memory_across: after shelf, before memory.
-"""
+"""The model of reading several workspaces of one user."""
 
 from __future__ import annotations
 
@@ -14,12 +11,12 @@ from holdfast.store.across import ALWAYS, NOTHING, Period, workspaces_of
 from holdfast.store.records import RefInfo, SessionRecord, StoreStats, Turn, UsageTotal
 from holdfast.store.refs import parse
 from holdfast.store.scope import Scope
-from holdfast.store.shelf import Ref, Shelf
+from tests.store.oracle.records import Ref, Shelf
 
 _Shelves = Mapping[tuple[str, str], Shelf]
 
 
-class MemoryAcross:
+class ModelAcross:
     """Reads the shelves that some scopes name."""
 
     def __init__(

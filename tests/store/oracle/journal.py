@@ -1,7 +1,4 @@
-"""memory_journal: the reference shelf of journals, in lists; it ends with its process.
-
-memory_journal: after journal, before memory. The other shelves are tested against it.
-"""
+"""The model of journals."""
 
 from __future__ import annotations
 
@@ -16,8 +13,8 @@ Key = tuple[str, str, str, str]
 """Workspace, user, session and name."""
 
 
-class MemoryJournal(JournalShelf):
-    """Keeps journals in memory, and nothing beyond it."""
+class ModelJournal(JournalShelf):
+    """Keeps journals in dictionaries."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -50,11 +47,6 @@ class MemoryJournal(JournalShelf):
     async def forget(self, scope: Scope, name: str) -> int:
         """Remove a journal without a trace."""
         return len(self._journals.pop(_key(scope, name), []))
-
-    @property
-    def owners(self) -> list[tuple[str, str]]:
-        """Workspace and user of all who have journals."""
-        return [key[:2] for key in self._journals]
 
     def drop_of_session(self, scope: Scope) -> int:
         """Remove the journals of a session; return how many entries they had."""

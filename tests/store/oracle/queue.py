@@ -1,7 +1,4 @@
-"""memory_queue: the reference queue, in a dictionary; it ends with its process.
-
-memory_queue: after queue, before memory. The other queues are tested against it.
-"""
+"""The model of the job queue."""
 
 from __future__ import annotations
 
@@ -40,8 +37,8 @@ class Row:
     debited_on: str = ""
 
 
-class MemoryQueue(JobQueue):
-    """Keeps jobs in memory, and nothing beyond it."""
+class ModelQueue(JobQueue):
+    """Keeps jobs in dictionaries."""
 
     def __init__(
         self,
@@ -309,10 +306,6 @@ class MemoryQueue(JobQueue):
         """Remove the jobs of a user and workspace, and what they cost; return how many."""
         self._spent.pop(_owner(scope), None)
         return self._drop(lambda job: _owner(job.scope) == _owner(scope))
-
-    def owners(self) -> set[tuple[str, str]]:
-        """Workspaces and users who have jobs or quotas here."""
-        return {*self._spent, *(_owner(row.job.scope) for row in self.rows())}
 
     async def forget_finished(self, age_seconds: float) -> int:
         """Remove jobs that ended so long ago."""

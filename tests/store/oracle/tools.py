@@ -1,7 +1,4 @@
-"""memory_tools: the reference shelf of tools, in dictionaries; it ends with its process.
-
-memory_tools: after tool_shelf, before memory. The other shelves are tested against it.
-"""
+"""The model of stored tools."""
 
 from __future__ import annotations
 
@@ -16,8 +13,8 @@ from holdfast.store.tool_shelf import Stamp, StoredTool, ToolKey, ToolShelf
 from holdfast.store.transfer import ToolLine
 
 
-class MemoryTools(ToolShelf):
-    """Keeps tools in memory, and nothing beyond it."""
+class ModelTools(ToolShelf):
+    """Keeps tools in dictionaries."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -27,11 +24,6 @@ class MemoryTools(ToolShelf):
     def _of(self, scope: Scope) -> dict[ToolKey, StoredTool]:
         """A user's tools, in the order of their revisions."""
         return self._by_owner.setdefault((scope.workspace, scope.user), {})
-
-    @property
-    def owners(self) -> list[tuple[str, str]]:
-        """Workspace and user of all who have tools."""
-        return [owner for owner, tools in self._by_owner.items() if tools]
 
     def _keep(self, scope: Scope, tool: StoredTool) -> None:
         tools = self._of(scope)

@@ -1,7 +1,4 @@
-"""memory_answers: the reference shelf of answers, in dictionaries; it ends with its process.
-
-memory_answers: after answer_shelf, before memory. The other shelves are tested against it.
-"""
+"""The model of stored answers."""
 
 from __future__ import annotations
 
@@ -15,8 +12,8 @@ from holdfast.store.scope import Scope
 from holdfast.store.transfer import AnswerLine
 
 
-class MemoryAnswers(AnswerShelf):
-    """Keeps answers in memory, and nothing beyond it."""
+class ModelAnswers(AnswerShelf):
+    """Keeps answers in dictionaries."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -25,11 +22,6 @@ class MemoryAnswers(AnswerShelf):
     def of(self, scope: Scope) -> dict[str, StoredAnswer]:
         """A user's answers by their ids, in the order they were kept."""
         return self._by_owner.setdefault((scope.workspace, scope.user), {})
-
-    @property
-    def owners(self) -> list[tuple[str, str]]:
-        """Workspace and user of all who have answers."""
-        return [owner for owner, answers in self._by_owner.items() if answers]
 
     async def put(self, scope: Scope, answer: StoredAnswer) -> None:
         """Keep an answer."""

@@ -1,4 +1,4 @@
-"""Ranking passages by a question, and the window of a long one that answers it."""
+"""Ranking passages by a question."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.condense.condenser import Passage
-from holdfast.condense.question import fold, terms
-from holdfast.condense.relevance import excerpt, rank
+from holdfast.search.passages import rank
+from holdfast.search.query import terms
 
 
 def passages(*texts: str) -> list[Passage]:
@@ -104,29 +104,3 @@ def test_any_question_ranks_any_passages_best_first_and_always_the_same(
 def test_a_text_answers_the_question_that_quotes_it(words: list[str]) -> None:
     text = " ".join(words)
     assert [entry.index for entry in rank(f'"{text}"', passages("nothing", text))] == [1]
-
-
-def test_the_excerpt_is_the_window_around_the_answer() -> None:
-    filler = "lorem ipsum dolor " * 2000
-    text = f"{filler}The capacitor needs 1.21 gigawatts. {filler}"
-    shown, start, end = excerpt(text, "How many gigawatts for the capacitor?", 200)
-    assert "needs 1.21 gigawatts" in shown
-    assert shown == f"…{text[start:end]}…"
-    assert len(shown) <= 200
-    assert text[start - 1].isspace()
-    assert text[end].isspace()
-
-
-@given(st.text(max_size=300), st.text(max_size=40), st.integers(0, 120))
-def test_an_excerpt_keeps_its_size_and_quotes_the_text(text: str, question: str, most: int) -> None:
-    shown, start, end = excerpt(text, question, most)
-    assert len(shown) <= most
-    assert shown.strip("…") in text.strip("…") or shown.strip("…") in text
-    assert 0 <= start <= end <= len(text)
-    if len(text) <= most:
-        assert (shown, start, end) == (text, 0, len(text))
-
-
-@given(st.text())
-def test_folding_keeps_every_place(text: str) -> None:
-    assert len(fold(text + "\u0130")) == len(text) + 1

@@ -1,7 +1,4 @@
-"""memory_ledger: the reference ledger of daily use, in dictionaries; it ends with its process.
-
-memory_ledger: after usage_ledger, before memory. The other ledgers are tested against it.
-"""
+"""The model of the ledger of daily use."""
 
 from __future__ import annotations
 
@@ -24,8 +21,8 @@ _Owner = tuple[str, str]
 """Workspace and user."""
 
 
-class MemoryLedger(UsageLedger):
-    """Keeps daily use in memory, and nothing beyond it."""
+class ModelLedger(UsageLedger):
+    """Keeps daily use in dictionaries."""
 
     def __init__(self) -> None:
         self._used: dict[tuple[_Owner, int], Amount] = {}
@@ -78,10 +75,6 @@ class MemoryLedger(UsageLedger):
         self._open.pop(owner, None)
         for key in [key for key in self._used if key[0] == owner]:
             del self._used[key]
-
-    def owners(self) -> set[_Owner]:
-        """Return the tenants that have used or reserved something."""
-        return {*self._open, *(owner for owner, _ in self._used)}
 
 
 def _owner(scope: Scope) -> _Owner:

@@ -1,7 +1,4 @@
-"""memory_facts: the reference shelf of facts, in dictionaries; it ends with its process.
-
-memory_facts: after fact_shelf, before memory. The other shelves are tested against it.
-"""
+"""The model of stored facts."""
 
 from __future__ import annotations
 
@@ -75,8 +72,8 @@ class _Shelf:
         )
 
 
-class MemoryFacts(FactShelf):
-    """Keeps facts in memory, and nothing beyond it."""
+class ModelFacts(FactShelf):
+    """Keeps facts in dictionaries."""
 
     def __init__(self) -> None:
         self._shelves: dict[tuple[str, str], _Shelf] = {}
@@ -171,10 +168,6 @@ class MemoryFacts(FactShelf):
     def drop_of_ref(self, scope: Scope, ref_id: str) -> None:
         """Remove what only a content says that goes without a trace."""
         self._drop_sources(scope, lambda source: source.ref == ref_id)
-
-    def owners(self) -> list[tuple[str, str]]:
-        """Workspaces and users who have facts here."""
-        return [owner for owner, here in self._shelves.items() if here.facts]
 
     def drop_of_session(self, scope: Scope) -> int:
         """Remove what was said in a session only; return how many facts went."""

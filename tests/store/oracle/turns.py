@@ -1,7 +1,4 @@
-"""memory_turns: the reference shelf of remembered turns, in plain lists; it ends with its process.
-
-memory_turns: after turn_shelf, before memory. The other shelves are tested against it.
-"""
+"""The model of remembered turns."""
 
 from __future__ import annotations
 
@@ -67,8 +64,8 @@ class _Turns:
         return sorted(rows, key=lambda row: (row.turn.number, row.place))
 
 
-class MemoryTurns(TurnShelf):
-    """Keeps turns in memory, and nothing beyond it."""
+class ModelTurns(TurnShelf):
+    """Keeps turns in dictionaries."""
 
     def __init__(self) -> None:
         self._scopes: dict[tuple[str, str], _Turns] = {}
@@ -171,10 +168,6 @@ class MemoryTurns(TurnShelf):
     async def forget(self, scope: Scope, places: Sequence[int]) -> int:
         """Remove turns without a trace."""
         return self._remove(self._turns(scope), places)
-
-    def owners(self) -> list[tuple[str, str]]:
-        """Workspaces and users who have turns here."""
-        return [names for names, held in self._scopes.items() if held.rows]
 
     def drop_of_session(self, scope: Scope) -> int:
         """Remove the turns of a session; return how many there were."""

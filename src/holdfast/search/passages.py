@@ -1,8 +1,7 @@
-"""Which parts of a content answer a question, without a model.
+"""passages: rank the passages of one content by a question, without a model and without an index.
 
-relevance: after question and condenser. BM25 over the question's own terms: the content is
-searched for them instead of being cut into words, so that 100 KB take a few milliseconds. The
-same question and passages give the same order.
+BM25 over the question's own terms. The content is searched for them instead of being split into
+words, so 100 KB take a few milliseconds. The same question and passages give the same order.
 """
 
 from __future__ import annotations
@@ -11,102 +10,109 @@ import bisect
 import math
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from holdfast.condense.condenser import Passage
-from holdfast.condense.cutting import MARK, first_break, last_break
-from holdfast.condense.question import ENDINGS, Term, fold, terms
+from holdfast.search.bm25 import OF_PASSAGES, rarity
+from holdfast.search.query import Term, terms
+from holdfast.search.stems import ENDINGS
+from holdfast.search.words import fold
 
-_SATURATION = 1.2
-_LENGTH_SHARE = 0.5
-_MOST_HITS = 4
-"""More occurrences in one passage say nothing new."""
-_MOST_IN_TEXT = 300
+_MAX_HITS = 4
+"""Hits of a term in one passage that count; further ones add nothing."""
+_MAX_HITS_IN_TEXT = 300
 _COMMON = 0.7
-"""A term in more than this share of many passages tells none of them from the others."""
+"""A term in more than this share of many passages cannot rank them."""
 _MANY = 20
 _BLOCK_CHARS = 200_000
 _NEAR = 60
-_MOST_REFINED = 200
+_MAX_REFINED = 200
 _LONGEST_ENDING = 8
 
 
-class Ranked(msgspec.Struct, frozen=True):
+class Passage(Protocol):
+    """A part of a content that can answer a question on its own."""
+
+    @property
+    def text(self) -> str:
+        """The text of the passage."""
+
+
+class RankedPassage(msgspec.Struct, frozen=True):
     """A passage that has something to do with the question."""
 
     index: int
     """Its place among the passages."""
     score: float
-    """Above 0; only good for comparing passages of one question."""
-
-
-_Hit = tuple[int, float]
-"""Where a term stands, and how well it matches there."""
+    """Above 0; only comparable among passages of one question."""
 
 
 class _Hits(NamedTuple):
-    """Those of one term in one passage: there may be a hundred thousand passages."""
+    """The hits of one term in one passage: there may be a hundred thousand passages."""
 
     first: int
     strength: float
     times: int
 
 
-def rank(question: str, passages: Sequence[Passage]) -> list[Ranked]:
-    """The passages that have to do with the question, best first, equal ones as they stand."""
-    wanted = terms(question)
-    if not wanted or not passages:
+def rank(question: str, passages: Sequence[Passage]) -> list[RankedPassage]:
+    """Return the passages that have to do with the question, best first, ties in their order."""
+    query = terms(question)
+    if not query or not passages:
         return []
     blocks = _Blocks(passages)
     average = max(1.0, blocks.characters / len(passages))
     scores: dict[int, float] = {}
     places: dict[int, list[tuple[int, float]]] = {}
-    telling = _telling(wanted, blocks)
+    telling = _telling(query, blocks)
     by_term: list[dict[int, _Hits]] = [{} for _ in telling]
     for block in blocks:
         for term, hits_in in zip(telling, by_term, strict=True):
             hits_in.update(_by_passage(term, block))
+    norms, gains = OF_PASSAGES.norms, OF_PASSAGES.gains
     for term, hits_in in zip(telling, by_term, strict=True):
-        count = len(hits_in)
-        worth = term.weight * math.log(1 + (len(passages) - count + 0.5) / (count + 0.5))
+        worth = term.weight * rarity(len(hits_in), len(passages))
         for index, hits in hits_in.items():
-            strength = hits.strength
-            size = (len(passages[index].text) + 1) / average
-            damped = strength + _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * size)
-            score = worth * strength * (_SATURATION + 1) / damped
+            norm = norms(len(passages[index].text) + 1, average)
+            score = gains(worth, hits.strength, norm)
             scores[index] = scores.get(index, 0.0) + score
             places.setdefault(index, []).append((hits.first, worth))
     best = sorted(scores, key=lambda index: (-scores[index], index))
-    for index in best[:_MOST_REFINED]:
-        scores[index] += _together(places[index])
-    best[:_MOST_REFINED] = sorted(best[:_MOST_REFINED], key=lambda index: (-scores[index], index))
-    return [Ranked(index, scores[index]) for index in best]
-
-
-def excerpt(text: str, question: str, most_characters: int) -> tuple[str, int, int]:
-    """The window of a long text that answers best, and where it begins and ends in the text.
-
-    Nothing is torn at the ends of the window; `…` marks where text goes on. With the marks it has
-    at most `most_characters` characters.
-    """
-    if len(text) <= most_characters:
-        return text, 0, len(text)
-    room = max(0, most_characters - 2 * len(MARK))
-    start = _best_window(text, terms(question), room)
-    end = min(len(text), start + room)
-    start = first_break(text, start, end)
-    end = last_break(text, start, end)
-    before = MARK if start > 0 else ""
-    after = MARK if end < len(text) else ""
-    return (before + text[start:end] + after)[: max(0, most_characters)], start, end
+    for index in best[:_MAX_REFINED]:
+        scores[index] += _nearness(places[index])
+    best[:_MAX_REFINED] = sorted(best[:_MAX_REFINED], key=lambda index: (-scores[index], index))
+    return [RankedPassage(index, scores[index]) for index in best]
 
 
 def hits_by_text(wanted: Sequence[Term], texts: Sequence[str]) -> list[list[int]]:
-    """For each term the texts, by their number, that hold it."""
+    """Return for each term the numbers of the texts that hold it."""
     block = _block(0, texts)
     return [list(_by_passage(term, block)) for term in wanted]
+
+
+def best_window(text: str, question: str, size: int) -> int:
+    """Return the start of the window of `size` characters that answers a question best."""
+    hits = sorted(_hits(terms(question), text))
+    if not hits:
+        return 0
+    best, best_score, begin, score = (0, 0), -1.0, 0, 0.0
+    inside: dict[int, list[float]] = {}
+    for right, (place, number, worth) in enumerate(hits):
+        values = inside.setdefault(number, [])
+        score += worth if not values else 0.1 * worth
+        values.append(worth)
+        while place - hits[begin][0] > size * 0.8:
+            _, number_left, worth_left = hits[begin]
+            remaining = inside[number_left]
+            remaining.pop(0)
+            score -= worth_left if not remaining else 0.1 * worth_left
+            begin += 1
+        if score > best_score + 1e-9:
+            best, best_score = (begin, right), score
+    first, last = hits[best[0]][0], hits[best[1]][0]
+    # The text around the hits belongs to the answer: more of it after than before them.
+    return max(0, min(first - (size - (last - first)) // 3, len(text) - size))
 
 
 # --- where a term stands -------------------------------------------------------------------------
@@ -124,11 +130,11 @@ class _Block(NamedTuple):
 
 def _block(first: int, texts: Sequence[str]) -> _Block:
     text = "\0".join(texts)
-    return _Block(first, text, fold(text), [0, *accumulate(len(one) + 1 for one in texts)])
+    return _Block(first, text, fold(text), [0, *accumulate(len(each) + 1 for each in texts)])
 
 
 class _Blocks:
-    """All passages, a block at a time: to search them all at once takes their room twice more."""
+    """All passages, a block at a time: searching them all at once takes twice their memory more."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
         self.passages = passages
@@ -146,7 +152,7 @@ class _Blocks:
 
 
 def _telling(wanted: Sequence[Term], blocks: _Blocks) -> list[Term]:
-    """The terms that tell passages apart; if there is none, the rarest."""
+    """Return the terms that can rank passages; if there is none, the rarest."""
     if len(blocks.passages) < _MANY:
         return list(wanted)
     most = _COMMON * len(blocks.passages)
@@ -171,7 +177,7 @@ def _telling(wanted: Sequence[Term], blocks: _Blocks) -> list[Term]:
 
 
 def _by_passage(term: Term, block: _Block) -> dict[int, _Hits]:
-    """The hits of a term in each passage that has one, a few of each."""
+    """Return the hits of a term by passage, a few of each."""
     first, text, low, starts = block
     hits_in: dict[int, _Hits] = {}
     at = 0
@@ -184,13 +190,13 @@ def _by_passage(term: Term, block: _Block) -> dict[int, _Hits]:
         before = hits_in.get(first + number, _Hits(start, 0.0, 0))
         hits = _Hits(before.first, before.strength + strength, before.times + 1)
         hits_in[first + number] = hits
-        if hits.times >= _MOST_HITS:
+        if hits.times >= _MAX_HITS:
             at = starts[number + 1]
     return hits_in
 
 
 def _strength(term: Term, low: str, text: str, start: int) -> float:
-    """How well the text at a place matches a term: 0 if it only looks like it."""
+    """Return how well the text at a place matches a term: 0 if it only looks like it."""
     if term.anywhere:
         return 1.0
     before = text[start - 1] if start else " "
@@ -230,17 +236,17 @@ def _strength_of_ending(form: str, ending: str) -> float:
     return 0.9 if doubled else 0.0
 
 
-# --- what stands together ------------------------------------------------------------------------
+# --- terms that stand together -------------------------------------------------------------------
 
 
-def _together(places: list[tuple[int, float]]) -> float:
-    """A bonus for terms that follow each other closely, as they do in the question."""
+def _nearness(places: list[tuple[int, float]]) -> float:
+    """Return a bonus for terms that follow each other closely, as they do in the question."""
     bonus = 0.0
-    for (first, worth), (second, other) in pairwise(places):
+    for (first, worth), (second, next_worth) in pairwise(places):
         distance = abs(second - first)
         if distance < _NEAR:
             order = 1.0 if second > first else 0.6
-            bonus += 0.4 * order * min(worth, other) * (1 - distance / _NEAR)
+            bonus += 0.4 * order * min(worth, next_worth) * (1 - distance / _NEAR)
     return bonus
 
 
@@ -248,35 +254,11 @@ def _hits(wanted: Sequence[Term], text: str) -> Iterator[tuple[int, int, float]]
     """Yield (place, number of the term, worth) of hits, a few hundred of each term."""
     low = fold(text)
     for number, term in enumerate(wanted):
-        hits: list[_Hit] = []
+        hits: list[tuple[int, float]] = []
         at = 0
-        while len(hits) < _MOST_IN_TEXT and (start := low.find(term.form, at)) >= 0:
+        while len(hits) < _MAX_HITS_IN_TEXT and (start := low.find(term.form, at)) >= 0:
             at = start + len(term.form)
             if strength := _strength(term, low, text, start):
                 hits.append((start, strength))
         worth = term.weight / (1 + math.log(1 + len(hits)))
         yield from ((start, number, worth * strength) for start, strength in hits)
-
-
-def _best_window(text: str, wanted: Sequence[Term], room: int) -> int:
-    """Where the window of `room` characters begins that holds most of the question."""
-    hits = sorted(_hits(wanted, text))
-    if not hits:
-        return 0
-    best, best_score, left, score = (0, 0), -1.0, 0, 0.0
-    inside: dict[int, list[float]] = {}
-    for right, (place, number, worth) in enumerate(hits):
-        values = inside.setdefault(number, [])
-        score += worth if not values else 0.1 * worth
-        values.append(worth)
-        while place - hits[left][0] > room * 0.8:
-            _, gone, value = hits[left]
-            rest = inside[gone]
-            rest.pop(0)
-            score -= value if not rest else 0.1 * value
-            left += 1
-        if score > best_score + 1e-9:
-            best, best_score = (left, right), score
-    first, last = hits[best[0]][0], hits[best[1]][0]
-    # What stands around the hits belongs to the answer: more of it behind than before.
-    return max(0, min(first - (room - (last - first)) // 3, len(text) - room))

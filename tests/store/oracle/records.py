@@ -1,7 +1,4 @@
-"""shelf: what one user has in one workspace, in dictionaries; the ground of memory.
-
-shelf: after rules and transfer. It keeps no scope: whoever holds a shelf may read all of it.
-"""
+"""The records of one user in one workspace, and the bytes of a workspace."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""moving: a shelf out as lines, and in again.
-
-moving: after shelf, before memory. What is damaged goes out as a name without content; what is
-there already stays as it is.
-"""
+"""Records written as lines of an export, and read back."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from holdfast.store import transfer
 from holdfast.store.answer_shelf import StoredAnswer
 from holdfast.store.fact_shelf import Fact
 from holdfast.store.queue import Job
-from holdfast.store.shelf import Ref, Shelf, Workspace
+from tests.store.oracle.records import Ref, Shelf, Workspace
 
 
 def lines_of(
