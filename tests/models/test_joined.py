@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.models.embedding import open_embedder, tool_embedder
-from holdfast.models.joined import JoinedEmbedder
+from holdfast.models.embedding import JoinedEmbedder, open_embedder, tool_embedder
 from holdfast.settings import Settings
 
 
@@ -69,9 +68,9 @@ def test_vectors_of_other_shares_or_embedders_are_never_compared() -> None:
 
 
 def test_the_settings_choose() -> None:
-    assert tool_embedder(Settings(tool_embedder="words")) is None
+    assert tool_embedder(Settings(embedder="words")) is None
     assert tool_embedder(Settings()) is open_embedder()
-    both = tool_embedder(Settings(tool_embedder="minilm"))
+    both = tool_embedder(Settings(embedder="minilm"))
     assert both is not None
     assert not both.is_quick
     assert "wordllama" in both.name

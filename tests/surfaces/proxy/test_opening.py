@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from holdfast.calling.expansions import Caps
 from holdfast.store.records import Turn as StoredTurn
 from holdfast.store.refs import REF
 from tests.fitting.test_citing import chat, log
@@ -37,6 +42,7 @@ UNKNOWN = "ref:log:0123456789abcdef"
 """Nothing is stored under it, and no ref of the conversation resembles it."""
 TOLD = "Nothing more can be opened"
 LINES = 600
+_EXAMPLE = re.compile(r'expand_ref\(("[^"]*"), ("[^"]*")\)')
 
 
 @pytest.fixture(params=[False, True], ids=["whole", "stream"])
@@ -54,6 +60,11 @@ def opening(n: int, *before: Part, calls: int = 1, **how: str) -> Callable[[Got]
         return says(*before, *made)
 
     return turn
+
+
+def caps(**limits: int) -> AbstractContextManager[object]:
+    """Let one answer of the proxies that start now open no more than so much."""
+    return patch("holdfast.surfaces.proxy.service.Caps", partial(Caps, **limits))
 
 
 def opening_another(n: int) -> Callable[[Got], Script]:
@@ -89,14 +100,15 @@ def exchanged(
     always: Turn | None = None,
     window: int | None = None,
     any_name: bool = False,
-    **settings: Any,
+    about: dict[str, Any] | None = None,
 ) -> Exchange:
     """Ask a proxy of its own once; the provider refuses nothing of what comes to it."""
     limits = {} if window is None else {"request_limit": window}
     with Upstream(*turns, window=window or 200_000) as upstream:
         upstream.always, upstream.any_name = always, any_name
-        with running_proxy(limits | settings, upstream.url) as proxy:
-            answered = asked(proxy, dialect, stream=stream)
+        with running_proxy(limits, upstream.url) as proxy:
+            question = about or chat(log(LINES))
+            answered = ask_model(proxy, dialect, question, stream=stream)
             assert answered.status == 200
             [turn] = turns_of(proxy, answered)
     assert upstream.refused == []
@@ -113,7 +125,8 @@ def test_a_model_that_opens_too_much_is_told_and_then_answers(dialect: str, stre
             return says(text("Enough is known."))
         return opening_another(next(numbers))(got)
 
-    made = exchanged(dialect, stream, always=turn, max_expansion_rounds=2)
+    with caps(rounds=2):
+        made = exchanged(dialect, stream, always=turn)
     assert made.text.endswith("Enough is known.")
     assert len(made.sent) == 4  # one opens, two go on, and one was told
 
@@ -146,7 +159,8 @@ def test_a_model_that_does_not_listen_loses_the_tool_and_goes_on(
             return says(text("I go on without."))
         return opening_another(next(numbers))(got)
 
-    made = exchanged(dialect, stream, always=turn, max_expansion_rounds=2)
+    with caps(rounds=2):
+        made = exchanged(dialect, stream, always=turn)
     assert made.text == "I go on without."
     # One opens, two go on, and it was told three times.
     assert made.withdrawn == [False] * 5 + [True]
@@ -171,7 +185,8 @@ def test_a_model_that_ignores_tool_choice_is_asked_without_the_tool(
             return opening_another(next(numbers))(got)
         return says(text("It went well."))
 
-    made = exchanged(dialect, stream, always=turn, max_expansion_rounds=2)
+    with caps(rounds=2):
+        made = exchanged(dialect, stream, always=turn)
     assert made.text == "It went well."
     first, *between, last = made.sent
     assert len(between) == 5  # two go on, it is told three times, and then forbidden to call
@@ -225,10 +240,34 @@ def test_a_model_that_repeats_its_call_is_told_once_and_then_loses_the_tool(
 
     made = exchanged(dialect, stream, always=turn)
     assert made.text == "I go on without."
-    assert made.withdrawn == [False] * 3 + [True]
+    assert made.withdrawn == [False] * 2 + [True]
     assert "Already shown above" in made.sent[2].texts
     assert "Already shown above" not in made.sent[1].texts
     assert made.turn.usage.expansions == 1
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_model_that_copies_the_example_is_asked_again_where_the_citation_answers(
+    dialect: str, stream: bool
+) -> None:
+    question = 'Which line says "failed to open permission denied"?'
+    lines = [f"12:01:{n % 60:02d} INFO worker-{n}: handled request {n}" for n in range(LINES)]
+    lines[77] = "12:01:17 INFO worker-0: failed to open /srv/77.db: permission denied"
+
+    def turn(got: Got) -> Script:
+        if withdrawn(got):
+            return says(text("Line 78."))
+        example = _EXAMPLE.search(got.texts)
+        assert example, "the request holds no example"
+        made = {"ref": json.loads(example[1]), "find": json.loads(example[2])}
+        return says(call("expand_ref", made, "c1"))
+
+    about = chat("\n".join(lines), question=question)
+    made = exchanged(dialect, stream, always=turn, about=about)
+    assert made.text == "Line 78."
+    assert made.withdrawn == [False, True]
+    assert made.sent[1].texts == made.sent[0].texts
+    assert made.turn.usage.expansions == 0
 
 
 @pytest.mark.parametrize("opens", [1, 3])
@@ -443,7 +482,8 @@ def test_two_calls_of_one_turn_share_what_may_be_opened(stream: bool) -> None:
         lines = ("1-600", "1-599")
         return says(*(call("expand_ref", {"ref_id": ref[0], "lines": n}, n) for n in lines))
 
-    made = exchanged("openai-chat", stream, both, says(text("Read.")), max_expansion_tokens=2_000)
+    with caps(tokens=2_000):
+        made = exchanged("openai-chat", stream, both, says(text("Read.")))
     given: list[Any] = made.sent[1].value["messages"][-2:]
     assert [one["tool_call_id"] for one in given] == ["1-600", "1-599"]
     assert all("step 0-1" in one["content"] for one in given)
