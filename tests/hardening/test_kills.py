@@ -23,7 +23,6 @@ from tests.hardening.births import Child, Nursery, nursery
 from tests.hardening.campaign import Campaign, short_and_full
 from tests.hardening.talkers import Acknowledged, Board, Talker, model
 from tests.store.postgres_server import Server, running_server
-from tests.surfaces.proxy.harness import FAMILIES
 from tests.surfaces.proxy.upstream import Upstream
 
 TALKERS = 3
@@ -52,8 +51,8 @@ class Siege:
 
     def proxy(self, url: str) -> Child:
         """A proxy that listens, on a store."""
-        settings = {f"{family}_upstream": self.upstream.url for family in FAMILIES}
-        child = self.mother.born("proxy", settings={**settings, "store_url": url, "serve_port": 0})
+        settings = {"store_url": url, "serve_port": 0}
+        child = self.mother.born("proxy", settings=settings, upstream=self.upstream.url)
         self.board.open(child.announced["url"])
         return child
 
