@@ -37,7 +37,7 @@ from holdfast.search.arrays import Floats
 from holdfast.search.fusion import summed, weighted
 from holdfast.search.words import words_of
 from holdfast.store import Scope
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from holdfast.store.turn_shelf import Remembered
 
 BUDGET = 3_000
@@ -69,7 +69,7 @@ def prepare(talk: Talk, embedder: Embedder | None) -> Prepared:
     """Remember a conversation in a store of its own."""
 
     async def work() -> Prepared:
-        store, scope, held = MemoryStore(), Scope(), HeldArrays()
+        store, scope, held = open_memory(), Scope(), HeldArrays()
         memory = Memory(store, scope, count=count_tokens, embedder=embedder, held=held)
         sessions: dict[str, list[dict[str, object]]] = {}
         for turn in talk.turns:
@@ -376,7 +376,7 @@ async def _latency(size: int, embedder: Embedder | None) -> tuple[float, float, 
     chance = np.random.default_rng(14)
     words = [f"w{number}" for number in range(20_000)]
     ranks = np.minimum(chance.zipf(1.3, (size, 25)), len(words)) - 1
-    memory = Memory(MemoryStore(), Scope(), count=count_tokens, embedder=embedder)
+    memory = Memory(open_memory(), Scope(), count=count_tokens, embedder=embedder)
     texts = [" ".join(words[rank] for rank in row) for row in ranks]
     messages = [
         {"role": "user", "content": text, "at": 60.0 * number, "id": str(number)}

@@ -34,7 +34,8 @@ from holdfast.search.postings import TermIndex
 from holdfast.search.words import terms_of, words_of
 from holdfast.settings import Settings
 from holdfast.store import open_store
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
+from holdfast.store.protocol import Store
 
 BUDGETS = (2_000, 8_000, 32_000)
 TOGETHER = 20
@@ -95,7 +96,7 @@ def _quality(name: str, cases: Sequence[Case]) -> Table:
     for column in ("way", *(f"{b:,}: documents / answers" for b in BUDGETS)):
         table.add_column(column, justify="left" if column == "way" else "right")
     ways: dict[str, Way] = {
-        "research": _research(MemoryStore()),
+        "research": _research(open_memory()),
         "BM25 top-k": _top_k,
         "head truncation": _heads,
         "LangChain stuffing": _stuffed,
@@ -125,7 +126,7 @@ def _plain(text: str) -> str:
     return " ".join(text.replace("\\", "").lower().split())
 
 
-def _research(store: MemoryStore) -> Way:
+def _research(store: Store) -> Way:
     def way(case: Case, budget: int) -> tuple[set[str], str]:
         engine = Holdfast(store)
         options = Options(budget=budget, now=0.0)

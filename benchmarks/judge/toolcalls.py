@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Collection
 from typing import Any, NamedTuple
@@ -50,6 +51,9 @@ def parse_reply(reply: str, tools: Collection[str]) -> ParsedReply:
 def _read_call(value: Any, tools: Collection[str]) -> dict[str, Any] | None:
     name = value.get("name")
     arguments = value.get("arguments", value.get("parameters"))
+    if isinstance(arguments, str):  # a string of JSON, as OpenAI's own responses have it
+        with contextlib.suppress(ValueError, RecursionError):
+            arguments = json.loads(arguments)
     if not isinstance(name, str) or name not in tools or not isinstance(arguments, dict):
         return None
     written = json.dumps(arguments, ensure_ascii=False)

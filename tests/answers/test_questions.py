@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.answers.guards import GUARDS, disagreement
+from holdfast.answers.guards import GUARDS, disagreement, unshared_because
 from holdfast.answers.reading import MOST_CHARACTERS, read
-from holdfast.answers.sharing import unshared_because
 from holdfast.answers.signing import sign
 from holdfast.wire import read as wire_read
 from tests.support.steps import steps

@@ -14,7 +14,7 @@ from holdfast.cite import Citation, CitingRules, cite, count
 from holdfast.condense.condenser import Passage
 from holdfast.condense.fields import named_fields
 from holdfast.condense.places import lies_within, short_place, without_path
-from holdfast.condense.quoted_lines import quoted_line
+from holdfast.condense.quoted_lines import asks_for_line, quoted_line
 from holdfast.condense.source import Source
 from holdfast.voice import HEADINGS
 from tests.cite.test_whole import FORMS, LINES, written
@@ -220,13 +220,28 @@ def test_the_line_that_a_question_quotes_is_the_answer(room: int) -> None:
     assert log.sections[ANSWER] == [
         "- line 78: 2024-05-01 12:01:17 INFO worker-0: failed to open /srv/77.db: permission denied"
     ]
-    trace = cite(TRACE, question='Which line says "opened the file number 120"?', rules=rules)
+    assert not {HEADINGS["other"], HEADINGS["outline"], HEADINGS["sample"]} & set(log.headings)
+    trace = cite(TRACE, question='What led to "opened the file number 120"?', rules=rules)
     body = Body(trace)
     assert body.sections[ANSWER] == ["- line 362: opened the file number 120"]
     around = body.sections[HEADINGS["other"]][-2:]
     assert around[0].endswith("step 120")
     assert "  read 4440 bytes" in around[1]
     assert trace.text.count("opened the file number 120") == 1
+
+
+def test_a_blank_in_a_quote_asks_for_what_fills_it() -> None:
+    question = 'The log says "failed to open ___ permission denied". What stands in place of ___?'
+    body = Body(cite(LOG, question=question))
+    assert body.headings[-1:] == [ANSWER]
+    assert body.sections[ANSWER] == [
+        "- line 78: 2024-05-01 12:01:17 INFO worker-0: failed to open /srv/77.db: permission denied"
+    ]
+    assert HEADINGS["other"] not in body.headings
+    assert not asks_for_line(f"{question} {'And the rest of a task. ' * 20}")
+    assert not asks_for_line('Why does it say "failed to open: permission denied"?')
+    names = 'What calls "def __init__ of the class"?'  # two underscores are part of a name
+    assert not asks_for_line(names)
 
 
 def test_a_quote_of_several_lines_names_none() -> None:

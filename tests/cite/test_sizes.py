@@ -17,7 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.cite import BRIEF, Citation, CitingRules, cite, count
-from holdfast.cite.allowance import allowance
+from holdfast.cite.citation import allowance
 from holdfast.expand import expand, parse_call
 from holdfast.fitting import FitOptions, fit
 from holdfast.store.refs import canonical

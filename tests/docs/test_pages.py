@@ -13,7 +13,7 @@ PACKAGE = ROOT / "src" / "holdfast"
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"\[[^\]]+\]\(([^)#\s]+)(?:#[^)]*)?\)")
 CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
-"""Code in a line: the patterns of docs/reference/patterns.md may look like links."""
+"""Inline code, in which brackets are no link."""
 
 
 def test_generated_files_are_what_the_code_says_now() -> None:
@@ -63,7 +63,7 @@ def tree_in_readme() -> set[str]:
 
 
 def tree_on_disk() -> set[str]:
-    """The files at the top, and every folder; all other files are in docs/reference/tree.md."""
+    """Return the files at the top, and every folder."""
     files = [
         path
         for path in PACKAGE.rglob("*")

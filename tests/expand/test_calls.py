@@ -244,3 +244,32 @@ def test_any_arguments_are_read_or_refused(value: object) -> None:
         except ExpandError:
             continue
         assert ref
+
+
+def test_a_call_that_copies_the_example_is_answered_with_what_the_user_asked() -> None:
+    copied = {"ref": REF, "find": "rows 11-15"}
+    made = opened(copied, JSON, "What is the price of the item named n7?")
+    assert made.is_answer
+    assert "7.5" in made.content
+    assert "n12" not in made.text
+    assert made.tokens <= 300
+
+
+@pytest.mark.parametrize(
+    ("find", "question"),
+    [
+        ("rows 11-15", ""),  # nobody asked anything
+        ("rows 11-15", "Where are zebras?"),  # nothing answers it
+        ("rows 11-16", "What is the price of the item named n7?"),  # it is no copy
+    ],
+)
+def test_other_rows_are_opened_as_they_are_named(find: str, question: str) -> None:
+    made = opened({"ref": REF, "find": find}, JSON, question)
+    assert not made.is_answer
+    assert '"n10"' in made.content
+
+
+def test_the_line_that_a_question_quotes_is_opened_alone() -> None:
+    question = 'The log says "ERROR ___ took 97 ms". What stands in place of ___?'
+    made = opened({"ref": REF, "find": "lines 40-80"}, LOG, question)
+    assert made.content == "line 97: 12:00:37 ERROR worker-97 took 97 ms"

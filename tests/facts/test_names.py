@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from holdfast.facts import Indexes, Ledger, RankedFact
 from holdfast.facts.names import names_in
 from holdfast.search.words import fact_terms
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from tests.store.harness import HERE
 
 SPEAKERS = frozenset({"ann", "lee", "user"})
@@ -50,7 +50,7 @@ Said = tuple[str, str, bool]
 
 def ranked(facts: list[Said], question: str, most: int = 12) -> list[RankedFact]:
     async def work() -> list[RankedFact]:
-        store = MemoryStore()
+        store = open_memory()
         ledger = Ledger(store, HERE, Indexes(store, None))
         for number, (speaker, words, stands) in enumerate(facts):
             text = f"{speaker}: {words} {number}"

@@ -38,6 +38,7 @@ from tests.hardening.asks import Asked
 from tests.hardening.campaign import Campaign
 from tests.hardening.driving import Answer, Era, era
 from tests.store.harness import Clock, content, exported, lines_of, named, session, turn
+from tests.store.oracle.store import model_store
 from tests.surfaces.proxy.gatekeeper import KEY
 from tests.surfaces.proxy.harness import DIALECTS, path_of, request_in
 
@@ -409,7 +410,7 @@ async def _asked_by_three(campaign: Campaign, url: str, most: int) -> None:
         for number in campaign.rounds(most):
             if number % ERA == 0:
                 asking = tenants(number // ERA)
-                twins = {scope: await open_store("memory:", clock=clock) for scope in asking}
+                twins = {scope: model_store(clock) for scope in asking}
             chance = campaign.chance(number)
             tenant = chance.choice(asking)
             scope = tenant.of(chance.choice(["", "s1", "s2", "s2"]))

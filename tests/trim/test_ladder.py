@@ -24,8 +24,7 @@ from holdfast.trim import (
 from holdfast.trim.anchors import asks
 from holdfast.trim.chains import states
 from holdfast.trim.edits import fold
-from holdfast.trim.pieces import pieces_of
-from holdfast.trim.runs import listed
+from holdfast.trim.pieces import listed, pieces_of
 from holdfast.trim.standing import edits_of, originals_of, own_of, restored
 from holdfast.wire import Conversation, Message, Text
 from tests.trim.test_fit import DIALECTS, MODELS, long_scripts, talk

@@ -19,9 +19,9 @@ from holdfast.engine import Expanded, Holdfast
 from holdfast.errors import EditError, ExpandError, StoreError
 from holdfast.expand import ExpandOptions, parse_call, recalling
 from holdfast.expand.calls import nearest_ref
+from holdfast.expand.expansion import NO_REF, UNKNOWN_REF, refusal
 from holdfast.expand.finding import CALLERS, FINDERS
-from holdfast.expand.misses import NO_REF, UNKNOWN_REF, refusal
-from holdfast.expand.ways import call_of
+from holdfast.expand.tool import call_of
 from holdfast.faults import Faults
 from holdfast.store.deadline import store_deadline
 from holdfast.store.refs import REF
@@ -29,7 +29,7 @@ from holdfast.trim.worth import latest_question, words_of
 from holdfast.voice import MEMORY, NO_MORE, NO_STORE, NOT_OPENED, NOTHING_SAID, SHOWN_ABOVE
 from holdfast.wire import Conversation, Message
 from holdfast.wire.answers import Call, Handed, Hidden, Hop, continuation, is_silent, split
-from holdfast.wire.message import beginning
+from holdfast.wire.message import beginning, result_texts
 from holdfast.wire.thinking import unbound, unbound_turn
 from holdfast.wire.tools import remove_tools
 from holdfast.wire.withdrawing import withdraw
@@ -48,8 +48,8 @@ the event loop for 40 seconds, and no window has room for the answers."""
 _MOST_REFUSALS = 3
 """Rounds in a row that may open nothing; with the last one the tool is withdrawn.
 
-Models that were told once sometimes try another ref before they believe it. A call that only
-repeats an earlier one counts for two: who does that again is in a loop.
+Models that were told once sometimes try another ref before they believe it. A round of calls that
+only repeat earlier ones is the last: who does that is in a loop.
 """
 _REFUSED = frozenset({400, 413, 422})
 """Statuses of a request that is too long or holds what the upstream does not take."""
@@ -157,7 +157,7 @@ class Expansions:
         self._opening_rounds = 0
         """Rounds in which something was opened: the cap counts these."""
         self._refusals = 0
-        """Rounds in a row that opened nothing; repeated calls count for two."""
+        """Rounds in a row that opened nothing."""
         self._has_spoken = False
         """The client was given text or a call."""
         self._is_last = False
@@ -203,11 +203,14 @@ class Expansions:
         will not get it right.
         """
         self._rounds += 1
+        is_repeated = answers.repeated == len(answers.results)
+        if is_repeated and not self._opening_rounds and not self._has_spoken:
+            return None  # the calls brought nothing: the first request has all that there is
         if answers.opened:
             self._opening_rounds += 1
             self._refusals = 0
         else:
-            self._refusals += 2 if answers.repeated == len(answers.results) else 1
+            self._refusals += _MOST_REFUSALS if is_repeated else 1
         is_endless = (
             self._refusals >= _MOST_REFUSALS
             or self._rounds >= 2 * self._caps.rounds + _MOST_REFUSALS
@@ -450,10 +453,23 @@ class Expansions:
             expansion = await self._engine.expand_ref(ref, capped, opener=call.name)
         except ExpandError as error:
             return _Part(refusal(error, call_of(call.name, ref)), is_opened=False)
+        if expansion.is_answer and self._is_visible(ref, expansion.content):
+            return _Part(SHOWN_ABOVE, is_opened=False, is_repeated=True)
         if not expansion.reason:
             shown.add((ref, options))
         is_unknown = expansion.reason in (NO_REF, UNKNOWN_REF)
         return _Part(expansion.text, is_opened=not expansion.reason, unknown_ref=is_unknown)
+
+    def _is_visible(self, ref: str, content: str) -> bool:
+        """Return whether the messages that show a ref show all of this content too."""
+        name = ref.encode()
+        shown = " ".join(
+            " ".join(text.split())
+            for message in self._looked_at[0].messages
+            if message.holds(name)
+            for _, _, text in result_texts(message)
+        )
+        return all(" ".join(line.split()) in shown for line in content.splitlines())
 
     async def _refs(self) -> list[str]:
         """Return the refs that the conversation shows, the latest first."""

@@ -16,7 +16,7 @@ from holdfast.condense.condenser import Condenser, Passage
 from holdfast.condense.excerpt import excerpt
 from holdfast.condense.fields import NamedFields, named_fields
 from holdfast.condense.places import lies_within, without_path
-from holdfast.condense.quoted_lines import QuotedLine, quoted_line
+from holdfast.condense.quoted_lines import MARKUP, QuotedLine, asks_for_line, quoted_line
 from holdfast.condense.source import Source
 from holdfast.condense.spans import lines_where
 from holdfast.search.passages import rank
@@ -33,8 +33,6 @@ _AROUND_CHARACTERS = 300
 """Of whole lines before a quoted line, and of those after it."""
 _WEAK = 0.6
 """Share of the best score below which a passage is a weaker match."""
-_MARKUP = ("html", "xml")
-"""Kinds whose passages are not lines of the content."""
 
 
 class Answers(NamedTuple):
@@ -43,7 +41,7 @@ class Answers(NamedTuple):
     best: list[Answer]
     weaker: list[Answer]
     is_exact: bool
-    """Whether the question names one field or row, so that nothing else is asked for."""
+    """Whether the question asks for one field, row or line, so that nothing else is needed."""
 
 
 NO_ANSWERS = Answers([], [], is_exact=False)
@@ -63,12 +61,15 @@ def answers(source: Source, condenser: Condenser, question: str, wide: int) -> A
     ]
     if source.table is not None and _names_first(question, [passage for passage, _ in ranked]):
         return Answers(_excerpts(ranked[:1], question, wide), [], is_exact=True)
-    line = quoted_line(source, question) if condenser.kind not in _MARKUP else None
+    line = quoted_line(source, question) if condenser.kind not in MARKUP else None
     if line is not None:
+        answer = Answer(line.text, line.where, _NAMED)
+        if asks_for_line(question):
+            return Answers([answer], [], is_exact=True)
         around = _around(source, line, [passage for passage, _ in ranked])
         others = [entry for entry in ranked if not lies_within(line.where, entry[0].where)]
         weaker = [*around, *_excerpts(others, question, wide)]
-        return Answers([Answer(line.text, line.where, _NAMED)], weaker, is_exact=False)
+        return Answers([answer], weaker, is_exact=False)
     strong = [] if best else [entry for entry in ranked if entry[1] >= _WEAK * ranked[0][1]]
     return Answers(
         best or _excerpts(strong, question, wide),

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.cite.allowance import allowance
 from holdfast.cite.citation import (
     DEFAULT_RULES,
     Citation,
     CitingRules,
     Fidelity,
+    allowance,
     count,
     is_long,
 )
@@ -23,7 +23,7 @@ from holdfast.cite.shortening import shortened_inside
 from holdfast.condense.kinds import condenser_for
 from holdfast.condense.source import Source
 from holdfast.errors import StoreError
-from holdfast.expand.ways import example
+from holdfast.expand.tool import example
 from holdfast.privacy import apply, find, flags
 from holdfast.store.records import Content
 from holdfast.store.refs import KIND, canonical, digest, ref_id

@@ -9,16 +9,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from holdfast.cite.allowance import BRIEF
 from holdfast.cite.answers import NO_ANSWERS, Answers, answers
-from holdfast.cite.citation import Citation, Excerpt, Fidelity, count
+from holdfast.cite.citation import BRIEF, Citation, Excerpt, Fidelity, count
 from holdfast.cite.outer import outer
 from holdfast.cite.sections import EXCERPT_CHARACTERS, LEAST_TOKENS, Sections
 from holdfast.condense.condenser import Condensed, Condenser, Note
 from holdfast.condense.cutting import shortened
 from holdfast.condense.glance import Glance, glance
 from holdfast.condense.source import Source
-from holdfast.expand.ways import call_of
+from holdfast.expand.tool import call_of
 from holdfast.store.records import Content
 from holdfast.voice import OPEN_ANY_PART, item
 

@@ -20,7 +20,7 @@ from holdfast.condense.glance import glance
 from holdfast.condense.severity import alert_lines
 from holdfast.condense.source import Source
 from holdfast.condense.spans import Span, cut, line_spans, where
-from holdfast.expand.ways import call_of
+from holdfast.expand.tool import call_of
 from holdfast.search.passages import rank
 from holdfast.voice import CUT, fenced
 

@@ -6,6 +6,7 @@ quoted_lines: after question and spans, before cite. People quote a message as t
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from holdfast.condense.source import Source
@@ -13,10 +14,19 @@ from holdfast.condense.spans import LONG_LINE, lines_where, without_colours
 from holdfast.search.query import quotations
 from holdfast.search.words import fold
 
+MARKUP = ("html", "xml")
+"""Kinds whose passages are not lines of the content."""
 _LEAST_WORDS = 3
 """Fewer words are a name, and a name stands in many lines that the question does not mean."""
 _MOST_LINES = 2_000
 """Lines with the longest word of a quote that are looked at."""
+_BLANK = re.compile(r"_{3,}|\u2026|\.{3,}")
+"""What a quote has in the place of words that are left out."""
+_ASKS_FOR_LINE = re.compile(
+    r"\b(?:which|what|quote the|find the) (?:line|row|sentence|message|entry)\b", re.IGNORECASE
+)
+_LONGEST_QUESTION = 300
+"""Characters of a question that may ask for one line and no more: a longer text is a task."""
 
 
 class QuotedLine(NamedTuple):
@@ -33,9 +43,8 @@ class QuotedLine(NamedTuple):
 
 def quoted_line(source: Source, question: str) -> QuotedLine | None:
     """Return the one line that has all words of a quote in their order; None if several have."""
-    quotes = [
-        words for text in quotations(question) if len(words := fold(text).split()) >= _LEAST_WORDS
-    ]
+    texts = [_BLANK.sub(" ", fold(text)) for text in quotations(question)]
+    quotes = [words for text in texts if len(words := text.split()) >= _LEAST_WORDS]
     if source.document is not None or not quotes:
         return None
     plain = without_colours(source)
@@ -58,6 +67,14 @@ def quoted_line(source: Source, question: str) -> QuotedLine | None:
         return None
     [(start, end)] = spans
     return QuotedLine(plain.text[start:end].strip(), plain.line_at(start))
+
+
+def asks_for_line(question: str) -> bool:
+    """Return whether a question asks for a quoted line alone, or for what fills a blank in it."""
+    if len(question) > _LONGEST_QUESTION:
+        return False
+    has_blank = any(_BLANK.search(text) for text in quotations(question))
+    return has_blank or _ASKS_FOR_LINE.search(question) is not None
 
 
 def _in_order(words: list[str], line: str) -> bool:

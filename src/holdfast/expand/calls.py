@@ -192,7 +192,9 @@ def _options(given: dict[str, Any], question: str) -> ExpandOptions:
         attempts.append(ExpandOptions(query=question))
     common: dict[str, Any] = {} if most is None else {"max_tokens": most}
     first, *others = (msgspec.structs.replace(each, **common) for each in dict.fromkeys(attempts))
-    options: ExpandOptions = msgspec.structs.replace(first, otherwise=tuple(others))
+    options: ExpandOptions = msgspec.structs.replace(
+        first, otherwise=tuple(others), question=question
+    )
     return options
 
 

@@ -16,7 +16,8 @@ from holdfast.condense.condenser import Passage
 from holdfast.condense.excerpt import excerpt
 from holdfast.condense.fields import fields
 from holdfast.condense.kinds import condenser_for
-from holdfast.condense.places import without_path
+from holdfast.condense.places import short_place, without_path
+from holdfast.condense.quoted_lines import MARKUP, quoted_line
 from holdfast.expand.asking import as_it_stands
 from holdfast.expand.expansion import Count
 from holdfast.expand.opened import Opened
@@ -26,7 +27,8 @@ from holdfast.search.query import Term, terms
 from holdfast.voice import fenced, item
 
 _MOST_CANDIDATES = 3
-"""Fields, and as many passages, among which the best is looked for."""
+"""Fields, and as many passages, among which the best is looked for. A line that the question
+quotes counts as a field."""
 _NEAR_BEST = 0.8
 """Share of the best passage's worth that another must have to be quoted beside it."""
 _FIELD_SHARE = 0.3
@@ -80,9 +82,13 @@ def match_content(
     visible = apply(rules.privacy, opened.text, find(opened.text))
     if visible is not opened.text:
         opened = Opened(visible.encode(), kind)
-    passages = condenser_for(opened.source, kind).passages(opened.source)
+    condenser = condenser_for(opened.source, kind)
+    passages = condenser.passages(opened.source)
     wanted = terms(question)
     named = fields(opened.source, question)[:_MOST_CANDIDATES]
+    line = quoted_line(opened.source, question) if condenser.kind not in MARKUP else None
+    if line is not None:
+        named = [Passage(line.text, line.where)]
     ranked = [passages[each.index] for each in rank(question, passages)[:_MOST_CANDIDATES]]
     candidates = [*named, *(as_it_stands(opened, passage) for passage in ranked)]
     if not candidates:
@@ -159,7 +165,9 @@ def _quoted(
     characters = rules.max_tokens * 4 // len(passages)
     while characters >= _LEAST_CHARACTERS:
         parts = [
-            item(f"{each.where}: {excerpt(without_path(each), question, characters)[0]}")
+            item(
+                f"{short_place(each.where)}: {excerpt(without_path(each), question, characters)[0]}"
+            )
             for each in passages
         ]
         shown = fenced("\n".join(parts))

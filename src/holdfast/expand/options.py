@@ -55,6 +55,8 @@ class ExpandOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     max_tokens: int = DEFAULT_TOKENS
     otherwise: tuple[ExpandOptions, ...] = ()
     """What to open instead where nothing is found, in order: a call may be read in several ways."""
+    question: str = ""
+    """What the user asked: answered where the options only copy the example in a citation."""
 
     @classmethod
     def parse(cls, value: object) -> ExpandOptions:
@@ -90,6 +92,7 @@ class ExpandOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         """The options as a model would write them, defaults left out."""
         values: dict[str, Any] = msgspec.to_builtins(self)
         values.pop("otherwise", None)
+        values.pop("question", None)
         if self.lines is not None:
             values["lines"] = _written(self.lines)
         if self.fields:

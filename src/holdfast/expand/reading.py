@@ -13,6 +13,7 @@ import msgspec
 from holdfast.errors import ExpandError
 from holdfast.expand.around import place
 from holdfast.expand.asking import by_query
+from holdfast.expand.content_match import MatchRules, match_content
 from holdfast.expand.expansion import (
     LONGEST_REF,
     Count,
@@ -28,16 +29,18 @@ from holdfast.expand.pages import NoPage, show, surround
 from holdfast.expand.pattern import by_pattern
 from holdfast.expand.region import Region, lines
 from holdfast.expand.rows import Nothing, by_structure
-from holdfast.expand.tool import NAME
-from holdfast.expand.ways import call_of, find_of, is_example
+from holdfast.expand.tool import NAME, call_of, find_of, is_example
 from holdfast.voice import inline
 
 _LONGEST_FIND = 200
 _LEAST_FOR_CALL = 300
 """Tokens of a page from which it ends with the whole next call: that takes some 30."""
+_ANSWER_TOKENS = 300
+"""Tokens that answer a call which copies the example."""
 _LAST_LINES = 40
 """Lines before the last one in the call that is offered to who asks for lines behind the end."""
 _Failure = ExpandError | Nothing | NoPage
+_COPIED = "what answers the question; the call had the example of the citation"
 _NOT_UTF8 = "bytes that are no UTF-8 show as U+FFFD"
 
 
@@ -61,6 +64,10 @@ def expand(  # noqa: PLR0913 what to open, and how to say it, by name
         note = f"{note} · {_NOT_UTF8}" if note else _NOT_UTF8
     if not opened.text:
         return miss("this content is empty", "", count=count, ref_id=ref_id)
+    if options.question and is_example(options, opened.source):
+        answer = _answer(ref_id, data, kind, options, count)
+        if answer is not None:
+            return answer
     attempts = _in_order(opened, options)
     failures: list[_Failure] = []
     for attempt in attempts:
@@ -90,6 +97,23 @@ def expand(  # noqa: PLR0913 what to open, and how to say it, by name
         there=failure.there if isinstance(failure, Nothing) else "",
         most=options.max_tokens,
     )
+
+
+def _answer(
+    ref_id: str, data: bytes, kind: str, options: ExpandOptions, count: Count
+) -> Expansion | None:
+    """Return what answers the user's question; None if nothing does.
+
+    A small model that sees a call copies it: of its calls, most had the example of the citation.
+    """
+    most = min(_ANSWER_TOKENS, options.max_tokens)
+    rules = MatchRules(note=_COPIED, max_tokens=most, privacy="allow")
+    quotation = match_content(ref_id, data, kind, options.question, rules, count).quotation
+    if not quotation:
+        return None
+    lines = quotation.splitlines()[2:-1]  # without our line and the fences
+    content = "\n".join(line.removeprefix("- ") for line in lines)
+    return Expansion(text=quotation, content=content, tokens=count(quotation), is_answer=True)
 
 
 def _call(opener: str, ref_id: str, find: str) -> str:

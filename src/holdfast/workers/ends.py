@@ -10,7 +10,7 @@ from __future__ import annotations
 from holdfast.cite import BRIEF, Citation, CitingRules, Excerpt, count
 from holdfast.cite.composing import Composed, citation_of
 from holdfast.errors import PrivacyError
-from holdfast.expand.ways import call_of
+from holdfast.expand.tool import call_of
 from holdfast.privacy import apply, find
 from holdfast.store.records import Content
 from holdfast.store.refs import digest, ref_id

@@ -103,7 +103,7 @@ def test_reported_usage_is_learnt_and_kept(cli: Cli) -> None:
     path = cli.write("request.json", body)
     plain = cli("count", path).json["tokens"]
     for _ in range(6):
-        assert "noted" in cli("count", path, "--reported", str(plain + 40)).err
+        assert "saved for later counts" in cli("count", path, "--reported", str(plain + 40)).err
     assert cli("count", path).json["tokens"] == plain + 40
     kept = cli.folder / ".local" / "share" / "holdfast" / "calibration.json"
     assert b"word" not in kept.read_bytes()
@@ -129,7 +129,7 @@ def test_an_unknown_model_is_remarked_on(cli: Cli) -> None:
 
 @pytest.mark.parametrize(
     ("stdin", "said"),
-    [(b'{"messages": [', "not JSON"), (b"\xff\xfe\x00", "neither a request nor a text")],
+    [(b'{"messages": [', "not JSON"), (b"\xff\xfe\x00", "neither a request nor text")],
 )
 def test_what_cannot_be_counted_is_an_error(cli: Cli, stdin: bytes, said: str) -> None:
     result = cli("count", "-", "--model", "gpt-4o", stdin=stdin)

@@ -53,7 +53,7 @@ def test_a_server_whose_program_is_missing_is_told_with_what_to_check(cli: Cli) 
 def test_arguments_that_are_no_json_are_told_with_an_example(cli: Cli) -> None:
     config = cli.write("servers.json", {"mcpServers": {"self": {"command": sys.executable}}})
     called = cli("mcp", "call", "self", "count", "{bad", "--config", config)
-    assert """Write them in quotes, such as '{"text": "Hello"}', or {} for none.""" in called.err
+    assert """Quote them, such as '{"text": "Hello"}'; {} means no arguments.""" in called.err
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from holdfast.engine import Holdfast
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy import faults
 from tests.surfaces.proxy.harness import DIALECTS, ask, path_of, request_in, running_proxy, turns_of
@@ -83,7 +83,7 @@ def test_a_fold_that_breaks_the_cache_is_told_as_what_it_cost() -> None:
     second = {"model": "gpt-5", "messages": [*first["messages"], answer, question]}
 
     async def work() -> None:
-        engine = Holdfast(MemoryStore())
+        engine = Holdfast(open_memory())
         session = engine.session("s")
         untouched = await engine.observe(
             session, await session.fit(first), {"prompt_tokens": 26_000}

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from holdfast.calling.expansions import Caps
 from holdfast.store.refs import REF
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy import faults
@@ -38,6 +43,7 @@ UNKNOWN = "ref:log:0123456789abcdef"
 """Nothing is stored under it, and no ref of the conversation resembles it."""
 TOLD = "Nothing more can be opened"
 LINES = 600
+_EXAMPLE = re.compile(r'expand_ref\(("[^"]*"), ("[^"]*")\)')
 
 
 @pytest.fixture(params=[False, True], ids=["whole", "stream"])
@@ -55,6 +61,11 @@ def opening(n: int, *before: Part, calls: int = 1, **how: str) -> Callable[[Got]
         return says(*before, *made)
 
     return turn
+
+
+def caps(**limits: int) -> AbstractContextManager[object]:
+    """Let one answer of the proxies that start now open no more than so much."""
+    return patch("holdfast.surfaces.proxy.service.Caps", partial(Caps, **limits))
 
 
 def opening_another(n: int) -> Callable[[Got], Script]:
@@ -78,7 +89,7 @@ def test_a_model_that_opens_too_much_is_told_and_then_answers(dialect: str, stre
 
     with Upstream() as upstream:
         upstream.always = turn
-        with running_proxy({"max_expansion_rounds": 2}, upstream.url) as proxy:
+        with caps(rounds=2), running_proxy(upstream=upstream.url) as proxy:
             answered = asked(proxy, dialect, stream=stream)
             assert text_of(dialect, answered, stream=stream).endswith("Enough is known.")
         assert upstream.refused == []
@@ -115,7 +126,7 @@ def test_a_model_that_does_not_listen_loses_the_tool_and_goes_on(
 
     with Upstream() as upstream:
         upstream.always = turn
-        with running_proxy({"max_expansion_rounds": 2}, upstream.url) as proxy:
+        with caps(rounds=2), running_proxy(upstream=upstream.url) as proxy:
             answered = asked(proxy, dialect, stream=stream)
             assert text_of(dialect, answered, stream=stream) == "I go on without."
         assert upstream.refused == []
@@ -144,7 +155,7 @@ def test_a_model_that_ignores_tool_choice_is_asked_without_the_tool(
 
     with Upstream() as upstream:
         upstream.always = turn
-        with running_proxy({"max_expansion_rounds": 2}, upstream.url) as proxy:
+        with caps(rounds=2), running_proxy(upstream=upstream.url) as proxy:
             answered = asked(proxy, dialect, stream=stream)
             assert text_of(dialect, answered, stream=stream) == "It went well."
             [written] = turns_of(proxy, answered)
@@ -215,10 +226,39 @@ def test_a_model_that_repeats_its_call_is_told_once_and_then_loses_the_tool(
             assert text_of(dialect, answered, stream=stream) == "I go on without."
             [written] = turns_of(proxy, answered)
         assert upstream.refused == []
-        assert [withdrawn(got) for got in upstream.requests] == [False] * 3 + [True]
+        assert [withdrawn(got) for got in upstream.requests] == [False] * 2 + [True]
         assert "Already shown above" in upstream.requests[2].texts
         assert "Already shown above" not in upstream.requests[1].texts
     assert written.usage.expansions == 1
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_model_that_copies_the_example_is_asked_again_where_the_citation_answers(
+    dialect: str, stream: bool
+) -> None:
+    question = 'Which line says "failed to open permission denied"?'
+    lines = [f"12:01:{n % 60:02d} INFO worker-{n}: handled request {n}" for n in range(LINES)]
+    lines[77] = "12:01:17 INFO worker-0: failed to open /srv/77.db: permission denied"
+
+    def turn(got: Got) -> Script:
+        if withdrawn(got):
+            return says(text("Line 78."))
+        example = _EXAMPLE.search(got.texts)
+        assert example, "the request holds no example"
+        made = {"ref": json.loads(example[1]), "find": json.loads(example[2])}
+        return says(call("expand_ref", made, "c1"))
+
+    with Upstream() as upstream:
+        upstream.always = turn
+        with running_proxy({}, upstream.url) as proxy:
+            body = request_in(dialect, chat("\n".join(lines), question=question), stream=stream)
+            answered = ask(proxy.url + path_of(dialect, stream=stream), body, HEADERS)
+            assert text_of(dialect, answered, stream=stream) == "Line 78."
+            [written] = turns_of(proxy, answered)
+        assert upstream.refused == []
+        assert [withdrawn(got) for got in upstream.requests] == [False, True]
+        assert upstream.requests[1].texts == upstream.requests[0].texts
+    assert written.usage.expansions == 0
 
 
 @pytest.mark.parametrize("opens", [1, 3])
@@ -471,7 +511,7 @@ def test_two_calls_of_one_turn_share_what_may_be_opened(stream: bool) -> None:
         return says(*(call("expand_ref", {"ref_id": ref[0], "lines": n}, n) for n in lines))
 
     with Upstream(both, says(text("Read."))) as upstream:
-        with running_proxy({"max_expansion_tokens": 2_000}, upstream.url) as proxy:
+        with caps(tokens=2_000), running_proxy(upstream=upstream.url) as proxy:
             asked(proxy, "openai-chat", stream=stream)
         given: list[Any] = upstream.requests[1].value["messages"][-2:]
         assert [one["tool_call_id"] for one in given] == ["1-600", "1-599"]

@@ -45,12 +45,12 @@ def _run(arguments: Sequence[str]) -> int | str | None:
 
     from holdfast.extras import extra_with, missing_extra  # noqa: PLC0415
 
-    from ._application import application, chosen  # noqa: PLC0415
+    from ._groups import application  # noqa: PLC0415
     from ._output import complain  # noqa: PLC0415
 
     completion_init()  # a shell may ask how a line could go on
     try:
-        application(chosen(arguments))(arguments, prog_name="holdfast")
+        application()(arguments, prog_name="holdfast")
     except SystemExit as end:
         return end.code
     except HoldfastError as error:

@@ -1,4 +1,4 @@
-"""count: the tokens of a request, a text or a folder of sources."""
+"""count: the command that counts the tokens of a request, a text or a folder."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ from holdfast.tokens.limits import ModelContextRegistry
 from holdfast.tokens.reading import read_request
 from holdfast.wire import Conversation, Limits
 
+from ._context import OUTPUT, CommandContext, shared_options
 from ._input import DialectOption, limits_of, read_body
-from ._output import ColorOption, Output, OutputOption, remark, table
+from ._output import Output, remark, table
 
 LARGEST = 5
 _LARGEST_TEXT = 33_554_432
@@ -45,7 +46,9 @@ class CountedFrame(NamedTuple):
     cost: Decimal | None
 
 
+@shared_options(*OUTPUT)
 def count(
+    context: CommandContext,
     file: Annotated[
         str,
         typer.Argument(
@@ -54,24 +57,29 @@ def count(
     ],
     dialect: DialectOption = None,
     model: Annotated[
-        str | None, typer.Option("--model", help="The model; else the one the request names.")
+        str | None,
+        typer.Option("--model", help="The model; the default is the one that the request names."),
     ] = None,
     platform: Annotated[
         str,
         typer.Option(
-            "--platform", help="Where it goes, if not to the vendor: openrouter, groq, ollama …"
+            "--platform",
+            help="Where the request goes, if not to the vendor: openrouter, groq, ollama, …",
         ),
     ] = "",
     reported: Annotated[
         int | None,
-        typer.Option("--reported", metavar="N", help="Learn from what the provider reported."),
+        typer.Option(
+            "--reported",
+            metavar="N",
+            help="Improve later counts with the tokens that the provider reported.",
+        ),
     ] = None,
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
-    """Count input tokens before they are sent.
+    """Count the input tokens of a request, a text or a folder.
 
-    The upper bound holds in at least 99 of 100 cases; the accuracy says what the count rests on.
+    The real number exceeds the upper bound in at most 1 of 100 cases. The accuracy says whether the
+    count is exact, calibrated or heuristic.
 
     \b
     Examples:
@@ -80,7 +88,7 @@ def count(
       holdfast count src/ --model gpt-5
       holdfast count request.json --reported 1284
     """
-    settings = Settings.load(output=output, color=color)
+    settings = context.settings
     out = Output(settings)
     if file != "-" and Path(file).is_dir():
         _count_folder(Path(file), model or "", out)
@@ -135,7 +143,7 @@ def _text(body: bytes, where: str) -> str:
         return body.decode()
     except UnicodeDecodeError:
         raise HoldfastError(
-            "the file is neither a request nor a text",
+            "the file is neither a request nor text",
             where=where,
             fix="Give a JSON request body or UTF-8 text.",
         ) from None
@@ -154,19 +162,19 @@ def _learn(
     ignored = calibration.ignored
     calibration.observe(counted, reported)
     if calibration.ignored > ignored:
-        remark(f"Reported {reported:,}: too far from the count to learn from; ignored.")
+        remark(f"Reported {reported:,}: ignored, because it is too far from the count.")
         return
     error = (counted.tokens - reported) / reported
-    remark(f"Reported {reported:,}: the count is off by {error:+.1%}; noted.")
+    remark(f"Reported {reported:,}: the count is off by {error:+.1%}; saved for later counts.")
     if folder is None:
         return
     try:
         replace_file(folder / CALIBRATION, calibration.dump())
     except OSError as error_:
         raise HoldfastError(
-            f"what was learnt cannot be kept: {error_.strerror}",
+            f"the calibration cannot be saved: {error_.strerror}",
             where=str(folder),
-            fix="Set data_dir to a folder that can be written.",
+            fix="Set data_dir to a writable folder.",
         ) from error_
 
 

@@ -1,4 +1,4 @@
-"""doctor: what of this installation works, what does not, and what to do about it."""
+"""doctor: the command that checks the installation and says what to fix."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from holdfast.store import Store
 from holdfast.store.postgres.address import without_password
 
 from ._clients import INSTALLS
-from ._output import ColorOption, Output, OutputOption, table
-from ._store import StoreOption, with_store
+from ._context import OUTPUT, STORE, CommandContext, shared_options, with_store
+from ._output import Output, table
 from .stats import fetch
 
 _PATIENCE_SECONDS = 5.0
@@ -50,18 +50,17 @@ class Finding(NamedTuple):
     """The next step; nothing where all is well."""
 
 
+@shared_options(*STORE, *OUTPUT)
 def doctor(
-    store: StoreOption = None,
+    context: CommandContext,
     network: Annotated[
-        bool, typer.Option("--network/--no-network", help="Whether to knock at upstreams.")
+        bool, typer.Option("--network/--no-network", help="Connect to upstreams.")
     ] = True,
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
-    """Check this installation: versions, settings, store, port, upstreams, keys, programs.
+    """Check the installation: version, store, port, upstreams, keys, programs and extras.
 
-    Keys are only said to be there or not. Upstreams get a connection and no request. The exit code
-    is 1 if something cannot work as it is configured.
+    Keys are reported as present or missing, never shown. Upstreams get a connection but no request.
+    The exit code is 1 if something cannot work as configured.
 
     \b
     Examples:
@@ -69,7 +68,7 @@ def doctor(
       holdfast doctor --no-network
       holdfast doctor --output json | jq '.[] | select(.state == "fault")'
     """
-    settings = Settings.load(output=output, color=color, store_url=store)
+    settings = context.settings
     findings = [finding for check in _checks(network) for finding in check(settings)]
     out = Output(settings)
 
@@ -78,7 +77,7 @@ def doctor(
             (f.what, Text(f.state, style=_COLOURS[f.state]), f"{f.told} {f.do}".rstrip())
             for f in findings
         ]
-        console.print(table("what", "state", "seen, and what to do", rows=rows))
+        console.print(table("check", "state", "result and next step", rows=rows))
 
     out.emit([finding._asdict() for finding in findings], draw)
     if any(finding.state == "fault" for finding in findings):
@@ -185,8 +184,8 @@ def _keys(settings: Settings) -> Iterator[Finding]:
     environment = environment_for_programs()
     for family, names in _KEYS.items():
         places = [name for name in names if environment.get(name)]
-        if getattr(settings, f"{family}_key"):
-            places.append(f"the setting {family}_key")
+        if settings.upstream(family).key:
+            places.append(f"the setting upstreams.{family}")
         if places:
             yield Finding(f"key {family}", "ok", f"there, in {' and '.join(places)}.")
         else:

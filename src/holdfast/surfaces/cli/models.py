@@ -1,4 +1,4 @@
-"""models: what models can take, how well they are counted, and what they cost."""
+"""models: the command that lists models with their limits, accuracy and prices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from holdfast.tokens.limits import DEFAULT_MODEL_LIMITS, ModelContextRegistry
 from holdfast.tokens.prices import Price, Prices
 from holdfast.tokens.provider_ids import ProviderId, provider_named
 
-from ._output import ColorOption, Output, OutputOption, complain, remark, table
+from ._context import OUTPUT, CommandContext, shared_options
+from ._output import Output, complain, remark, table
 
 NOTHING = "-"
 _COLUMNS = (
@@ -46,33 +47,33 @@ class ModelRow(NamedTuple):
     """Where the window comes from."""
 
 
+@shared_options(*OUTPUT)
 def models(
+    context: CommandContext,
     filter_: Annotated[
         str, typer.Argument(metavar="[FILTER]", help="Part of an id: claude, openai:gpt-5.")
     ] = "",
     update: Annotated[
         Path | None,
         typer.Option(
-            "--update", metavar="FILE", help="Keep a newer file of prices (genai-prices' JSON)."
+            "--update", metavar="FILE", help="Store a newer price list (JSON of genai-prices)."
         ),
     ] = None,
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
-    """List models: window, longest answer, how they are counted, price.
+    """List models with their context window, maximum output, token counting and prices.
 
-    Prices are US dollars per million tokens: input, input read from the vendor's cache, output;
-    where they rise with the size of the request, those of small ones.
-    Nothing is fetched; the prices come with Holdfast, or from the file that --update kept.
-    A dash means that nobody says. Narrow terminals get fewer columns.
+    Prices are US dollars per million tokens: input, input read from the provider's cache, output.
+    Where a price rises with the size of the request, the price of small requests is shown. Nothing
+    is downloaded: prices come with Holdfast, or from the file that --update stored. A dash means
+    unknown. Narrow terminals show fewer columns.
 
     \b
     Examples:
-      holdfast models claude
-      holdfast models openai:gpt-5 --output json
-      holdfast models --update data.json
+      holdfast config models claude
+      holdfast config models openai:gpt-5 --output json
+      holdfast config models --update data.json
     """
-    settings = Settings.load(output=output, color=color)
+    settings = context.settings
     folder = settings.data_folder
     if update is not None:
         _update(update, folder)

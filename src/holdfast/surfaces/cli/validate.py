@@ -1,4 +1,4 @@
-"""validate: check a request against its provider's rules, and mend it if asked."""
+"""validate: the command that checks a request against its provider's rules and repairs it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rich.text import Text
 
 import holdfast
 from holdfast.errors import WireError
-from holdfast.settings import Settings
 from holdfast.wire import RULES, Limits, Violation
 
+from ._context import OUTPUT, CommandContext, shared_options
 from ._input import (
     DialectOption,
     FileArgument,
@@ -24,34 +24,34 @@ from ._input import (
     read_body,
     write_body,
 )
-from ._output import ColorOption, Output, OutputOption, remark, table
+from ._output import Output, remark, table
 
 
+@shared_options(*OUTPUT)
 def validate(
+    context: CommandContext,
     file: FileArgument,
     dialect: DialectOption = None,
     model: ModelOption = None,
     repair: Annotated[
         bool,
-        typer.Option("--repair", help="Write the mended body; list on stderr what was done."),
+        typer.Option("--repair", help="Write the repaired request; list the changes on stderr."),
     ] = False,
     write: WriteOption = None,
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
     """Check a request against its provider's rules.
 
-    The exit code is 1 if a rule is broken (with --repair: still broken afterwards).
+    The exit code is 1 if the request breaks a rule; with --repair, if it still does afterwards.
 
     \b
     Examples:
-      holdfast validate request.json
-      holdfast validate --output json request.json
-      holdfast validate --repair request.json > mended.json
+      holdfast request validate request.json
+      holdfast request validate --output json request.json
+      holdfast request validate --repair request.json > repaired.json
     """
     if write and not repair:
         raise typer.BadParameter("--write needs --repair")
-    settings = Settings.load(output=output, color=color)
+    settings = context.settings
     limits = limits_of(settings)
     body = read_body(file, limits)
     if repair:

@@ -30,7 +30,7 @@ from holdfast.store.deadline import store_deadline
 from holdfast.surfaces.proxy.admission import OverloadedError
 from holdfast.surfaces.proxy.allowance import AllowanceError
 from holdfast.surfaces.proxy.counting import count_answer
-from holdfast.surfaces.proxy.delivery import Outcome
+from holdfast.surfaces.proxy.delivery import Outcome, received
 from holdfast.surfaces.proxy.dispatch import Dispatch
 from holdfast.surfaces.proxy.encodings import (
     ACCEPTED,
@@ -63,7 +63,6 @@ from holdfast.surfaces.proxy.routes import (
     unanswered,
 )
 from holdfast.surfaces.proxy.seen import RequestSeen
-from holdfast.surfaces.proxy.sending import received
 from holdfast.surfaces.proxy.service import READING, Service, UnmaskedError
 from holdfast.surfaces.proxy.switches import PREFIX, Switches, read_switches
 from holdfast.surfaces.proxy.tenants import load_key, own_tokens
