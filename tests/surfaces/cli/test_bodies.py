@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from functools import partial
 from typing import Any
 
 import pytest
@@ -109,15 +110,19 @@ def test_default_limits_are_those_of_the_library() -> None:
     assert limits_of(Settings()) == Limits()
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"), [("MAX_BODY_BYTES", "1000"), ("MAX_JSON_KEYS", "10")]
-)
 @pytest.mark.parametrize("command", [("validate",), ("show",), ("convert", "--to", "gemini")])
-def test_settings_limit_what_is_read(
-    cli: Cli, good: str, command: tuple[str, ...], setting: str, value: str
-) -> None:
+def test_max_body_bytes_limits_what_is_read(cli: Cli, good: str, command: tuple[str, ...]) -> None:
     assert cli("request", *command, good).code == 0
-    cli.monkeypatch.setenv(f"HOLDFAST_{setting}", value)
+    cli.monkeypatch.setenv("HOLDFAST_MAX_BODY_BYTES", "1000")
+    assert cli("request", *command, good).code == 2
+
+
+@pytest.mark.parametrize("command", [("validate",), ("show",), ("convert", "--to", "gemini")])
+def test_a_body_with_too_many_keys_is_refused(
+    cli: Cli, good: str, command: tuple[str, ...]
+) -> None:
+    few = partial(Limits, max_keys=10)
+    cli.monkeypatch.setattr("holdfast.surfaces.cli._input.Limits", few)
     assert cli("request", *command, good).code == 2
 
 
