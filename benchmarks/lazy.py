@@ -68,7 +68,7 @@ def _replayed(console: Console, more: list[dict[str, Any]]) -> None:
     for dialect, way in (*((dialect, "own") for dialect in DIALECTS), ("anthropic", "provider")):
         sums: Counter[str] = Counter()
         shares: list[float] = []
-        settings = {"lazy_tool_tokens": 5_000, "lazy_tools_way": way}
+        settings = {"lazy_tool_tokens": 5_000, "lazy_tools": way}
         with Upstream() as upstream, running_proxy(settings, upstream.url) as proxy:
             for recording in recordings:
                 story = with_tools(story_of(recording, dialect), more)

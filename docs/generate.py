@@ -18,12 +18,13 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import typer
 from typer.core import TyperGroup
 from typer.testing import CliRunner
 
-from holdfast import errors
-from holdfast.settings import Settings
+from holdfast import _toml, errors
+from holdfast.settings import Key, Settings
 from holdfast.surfaces.cli._groups import application
 from holdfast.surfaces.cli.tour import bundled_body
 from holdfast.wire import DIALECTS, RULES
@@ -41,10 +42,16 @@ _COLUMN = 34
 _FIRST_SENTENCE = re.compile(r".*?(?:\.(?= |$)|$)")
 
 
+def _default(key: Key) -> object:
+    """Return a default as people write it."""
+    default = msgspec.to_builtins(key.default)
+    return _toml.literal(default) if isinstance(default, dict) else default
+
+
 def settings_page() -> str:
     """Every setting in a table."""
     rows = (
-        f"| `{key.name}` | `{key.default}` | {key.help} {_sentence(key.expects)} "
+        f"| `{key.name}` | `{_default(key)}` | {key.help} {_sentence(key.expects)} "
         f"| `{key.variable}` |\n"
         for key in Settings.defined()
     )
@@ -53,6 +60,7 @@ def settings_page() -> str:
         "A value is taken from the first of: argument or option, environment, file, default.\n"
         "[How to configure](../how-to/configure.md) explains the file; "
         "[holdfast.sample.toml](holdfast.sample.toml) is a sample of it.\n\n"
+        "A table's entries can be set one by one: `HOLDFAST_UPSTREAMS__OPENAI__KEY`.\n\n"
         "| key | default | meaning | environment |\n|---|---|---|---|\n" + "".join(rows)
     )
 

@@ -15,6 +15,7 @@ import pytest
 
 from holdfast.settings import Settings
 from tests.surfaces.harness import run_process
+from tests.wiring import constants
 from tests.wiring.library import LIBRARY
 from tests.wiring.proxy import PROXY
 from tests.wiring.wired import Wired
@@ -48,6 +49,19 @@ def test_the_library_does_otherwise_with_another_value(setting: Wired, tmp_path:
 @pytest.mark.parametrize("setting", wired(PROXY))
 def test_the_proxy_does_otherwise_with_another_value(setting: Wired, tmp_path: Path) -> None:
     seen = [observed(setting, value, tmp_path / name) for value, name in values_of(setting)]
+    assert seen[0] != seen[1]
+
+
+@pytest.mark.parametrize("constant", wired({**constants.LIBRARY}))
+def test_the_library_does_otherwise_with_another_constant(constant: Wired, tmp_path: Path) -> None:
+    seen = [observed(constant, value, tmp_path / name) for value, name in values_of(constant)]
+    assert seen[0] != seen[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("constant", wired({**constants.PROXY}))
+def test_the_proxy_does_otherwise_with_another_constant(constant: Wired, tmp_path: Path) -> None:
+    seen = [observed(constant, value, tmp_path / name) for value, name in values_of(constant)]
     assert seen[0] != seen[1]
 
 

@@ -509,7 +509,7 @@ def test_models_of_others_are_not_asked_where_that_is_forbidden() -> None:
 
 
 def test_the_key_of_the_settings_goes_to_their_address_alone() -> None:
-    settings = Settings.load(openai_key="sk-secret")
+    settings = Settings.load(upstreams__openai__key="sk-secret")
     with Upstream(says("hello")) as upstream:
 
         async def work() -> None:

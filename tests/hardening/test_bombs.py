@@ -13,8 +13,10 @@ import signal
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -26,6 +28,7 @@ from holdfast.surfaces.proxy.dashboard import exports, inspecting, pages
 from holdfast.tokens import count
 from holdfast.wire import Tool, openai_chat
 from holdfast.wire.answers import Relay
+from holdfast.workers import WorkLimits
 from tests.hardening.blunt import Blunt
 from tests.hardening.bombs import BOMBS, CHAT, COUNTING, Bomb, Thrown, log_lines, result
 from tests.hardening.throwing import TABLE_HEAD, all_thrown, row, send, target
@@ -76,8 +79,9 @@ def test_small_bombs_are_answered_one_by_one() -> None:
 
 
 def test_others_are_answered_while_a_content_is_stuck_and_the_record_says_so() -> None:
-    settings = {"worker_processes": 1, "work_seconds": 3.0}
-    with Blunt() as upstream, running_proxy(settings, upstream.url) as proxy:
+    limited = patch("holdfast.engine.options.WorkLimits", partial(WorkLimits, seconds=3.0))
+    settings = {"worker_processes": 1}
+    with limited, Blunt() as upstream, running_proxy(settings, upstream.url) as proxy:
         workers = proxy.service.engine.workers
         workers.warm()
         os.kill(workers.pids[0], signal.SIGSTOP)

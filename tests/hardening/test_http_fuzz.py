@@ -26,7 +26,7 @@ _GROWTH_BYTES = 48 * 2**20
 SETTINGS: tuple[dict[str, Any], ...] = (
     {},
     {"request_limit": 900},
-    {"max_body_bytes": 6_000, "max_json_keys": 40},
+    {"max_body_bytes": 6_000},
     {"serve_token": "key-of-the-test"},
     {"privacy_policy": "refuse"},
     {"on_store_failure": "refuse", "request_limit": 20_000},

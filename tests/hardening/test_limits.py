@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import pytest
 
+from holdfast.settings import DailyLimit, UpstreamEntry
 from holdfast.store import Scope
 from tests.hardening.account import NUMBER, Account
 from tests.hardening.asks import Asked
@@ -34,10 +35,12 @@ SETTINGS: dict[str, Any] = {
     "serve_token": "token-of-all",
     "serve_tokens": {"ann": "token-of-ann", "ben": "token-of-ben"},
     "tenant_by": "key",
-    "daily_tokens": LIMIT,
-    **{f"{family}_key": "key-of-the-settings" for family in ("openai", "anthropic", "gemini",
-                                                           "bedrock", "cohere")},
-}  # fmt: skip
+    "daily_limit": DailyLimit(LIMIT),
+    "upstreams": dict.fromkeys(
+        ("openai", "anthropic", "gemini", "bedrock", "cohere"),
+        UpstreamEntry(key="key-of-the-settings"),
+    ),
+}
 TOKENS = {"team-ann": "token-of-ann", "team-ben": "token-of-ben", "token": "token-of-all"}
 _PATHS = (
     "/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/embeddings", "/v1/completions",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 import pytest
 
 from holdfast.jobs.folding import FoldSummaries, FoldSummariser, Telling, messages_in
-from holdfast.store import Scope
+from holdfast.store import Scope, queue
 from holdfast.store.opening import open_memory
 from holdfast.store.protocol import Store
 from holdfast.store.queue import Claim, Job
@@ -76,10 +77,11 @@ def test_what_another_model_or_prompt_would_say_is_another_summary() -> None:
         for other in (
             {"summarization_provider": "openai:other"},
             {"summarization_prompt_version": "v2"},
-            {"summary_tokens_per_artifact": 60},
         ):
             changed = FoldSummaries(store, msgspec.structs.replace(SETTINGS, **other))
             await changed.ask(HERE, "openai-chat", [job.ref_id])
+        with patch.object(queue, "SUMMARY_TOKENS", 60):
+            await FoldSummaries(store, SETTINGS).ask(HERE, "openai-chat", [job.ref_id])
         assert len(await store.jobs.latest(HERE, kind="fold")) == 4
 
     asyncio.run(work())

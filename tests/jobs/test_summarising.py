@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from holdfast.engine import Holdfast
@@ -155,7 +156,7 @@ def test_a_provider_that_fails_leaves_the_extract_and_is_asked_later() -> None:
         clock = Clock()
         store = open_memory(clock=clock)
         info = await stored(store)
-        await store.jobs.enqueue(HERE, [job_of(info, MODEL)])
+        await store.jobs.enqueue(HERE, [job_of(info)])
         busy = ModelRateLimitedError("too many requests", where="test", retry_after=777.0)
         (attempt,) = await worked(store, Says(error=busy), summary_tokens_per_day=1_000)
         (job,) = await store.jobs.latest(HERE)
@@ -176,14 +177,14 @@ def test_what_was_summarised_before_costs_nothing_again() -> None:
         info = await stored(store)
         model = Says()
         for cost in (True, False):
-            await store.jobs.enqueue(HERE, [job_of(info, MODEL)])
+            await store.jobs.enqueue(HERE, [job_of(info)])
             (attempt,) = await worked(store, model)
             assert bool(attempt.cost) == cost
             await store.jobs.forget_finished(0.0)
         assert model.calls == 1
         await store.forget(HERE, [info.ref_id])
         await stored(store)
-        await store.jobs.enqueue(HERE, [job_of(info, MODEL)])
+        await store.jobs.enqueue(HERE, [job_of(info)])
         await worked(store, model)
         assert model.calls == 2  # the summary went with its content
 
@@ -194,7 +195,7 @@ def test_a_content_that_is_gone_is_skipped() -> None:
     async def work() -> None:
         store = open_memory(clock=Clock())
         info = await stored(store)
-        await store.jobs.enqueue(HERE, [job_of(info, MODEL)])
+        await store.jobs.enqueue(HERE, [job_of(info)])
         (job,) = await store.jobs.claim(Claim(kinds=(KIND,)))
         await store.forget(HERE, [info.ref_id])
         outcome = await Summariser(store, Settings(), [Says()])(job)
@@ -208,8 +209,8 @@ def test_over_the_quota_the_provider_is_not_asked_before_the_next_day() -> None:
         clock = Clock()
         store = open_memory(clock=clock)
         info = await stored(store)
-        await store.jobs.enqueue(HERE, [job_of(info, MODEL)])
-        quotas = rules_of(Settings(summary_tokens_per_session=119), 1).quotas
+        await store.jobs.enqueue(HERE, [job_of(info)])
+        quotas = msgspec.structs.replace(rules_of(Settings(), 1).quotas, session=119)
         assert await store.jobs.claim(Claim(kinds=(KIND,), quotas=quotas)) == []
         (job,) = await store.jobs.latest(HERE)
         assert (job.state, job.error) == ("skipped", "quota_exceeded: session")

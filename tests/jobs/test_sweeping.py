@@ -7,7 +7,6 @@ from pathlib import Path
 
 from holdfast.engine import Holdfast
 from holdfast.jobs import Attempt, Worker, background
-from holdfast.jobs.running import handlers
 from holdfast.jobs.sweeping import JOB, KEPT_SECONDS, KIND, Sweeper
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store, open_store
@@ -38,7 +37,7 @@ def test_content_past_its_time_and_of_closed_sessions_goes_in_every_workspace() 
             await store.put(scope, [content("left")])
             await store.close_session(scope)
         clock.advance(2 * GRACE_SECONDS)
-        assert await swept(store, clock, sweep_hours=2.0) == clock.now + 7200
+        assert await swept(store, clock) == clock.now + 3600
         for scope in (HERE, OTHER_WORKSPACE):
             left = await store.refs(scope.of(""))
             assert [info.ref_id for info in left] == [content("kept").ref_id]
@@ -144,7 +143,3 @@ def test_a_worker_that_is_switched_off_does_nothing() -> None:
         assert (job.state, job.attempts) == ("queued", 0)
 
     asyncio.run(work())
-
-
-def test_without_hours_nothing_is_swept() -> None:
-    assert KIND not in handlers(open_memory(), Settings(sweep_hours=0.0))

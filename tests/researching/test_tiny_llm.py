@@ -15,7 +15,7 @@ from holdfast.errors import ModelRefusedError
 from holdfast.models.opening import open_model
 from holdfast.models.protocol import Completion, CompletionModel
 from holdfast.researching import SourceText, markdown, verify
-from holdfast.settings import ModelLimits, Settings
+from holdfast.settings import ModelLimits, Settings, UpstreamEntry
 from holdfast.store import Scope
 from holdfast.store.opening import open_memory
 from tests.researching.made import researched, texts, wrong_citations
@@ -62,11 +62,11 @@ class Recorded:
 
 def settings(address: str, *, managed: bool = True) -> Settings:
     return Settings(
-        openai_upstream=address,
+        upstreams={"openai": UpstreamEntry(address)},
         model_context_overrides={"openai:smollm2": ModelLimits(context_window=COUNTED)},
         token_management_enabled=managed,
         forbid_model_calls=True,
-        research_parallel=1,
+        parallel_calls=1,
     )
 
 

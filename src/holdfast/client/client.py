@@ -305,13 +305,12 @@ class Client:
                 fitted.state.sent, self.max_output_tokens, self.transport.counted_as, fitted.count
             )
             self.budget.reserve(self.transport.provider, planned, id_)
-        rounds, tokens = self.settings.max_expansion_rounds, self.settings.max_expansion_tokens
         exchange = Exchange(
             self.engine,
             session,
             self.transport,
             fitted,
-            Caps(rounds=rounds, tokens=tokens),
+            Caps(),
             bounded=bool(limit or self._limit),
             faults=faults,
         )

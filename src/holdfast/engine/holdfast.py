@@ -258,7 +258,7 @@ class Holdfast:
                     text, session=scope.session, source_ref=content.ref_id, tool=tool
                 )
             if self.reading is not None and reads(content):
-                await self.store.jobs.enqueue(scope, [job_of(content, self.reading)])
+                await self.store.jobs.enqueue(scope, [job_of(content)])
 
     def _learn_soon(self, scope: Scope, contents: Sequence[Content]) -> None:
         """Take the facts from the results of a request, which does not wait for that."""

@@ -18,7 +18,7 @@ import msgspec
 from holdfast.jobs.protocol import Outcome
 from holdfast.jobs.summarising import ContentJob, asks_models
 from holdfast.settings import Settings
-from holdfast.store import Scope, Store, Stored
+from holdfast.store import Scope, Store, Stored, queue
 from holdfast.store.queue import Job, NewJob
 from holdfast.store.records import Summary
 from holdfast.summarise import SummarizationResult
@@ -58,7 +58,7 @@ class FoldSummaries:
 
     async def ask(self, scope: Scope, dialect: str, refs: Sequence[str]) -> None:
         """Queue what is not queued yet: the same messages are summarised once, whoever folds."""
-        most = self._settings.summary_tokens_per_artifact
+        most = queue.SUMMARY_TOKENS
         jobs = [
             NewJob(kind=KIND, key=self._key(dialect, ref), ref_id=ref, most_cost=most)
             for ref in refs
@@ -78,7 +78,7 @@ class FoldSummaries:
         """A name for the messages, and for all else that a summary of them depends on (X06)."""
         settings = self._settings
         models = (settings.summarization_provider, *settings.summarization_providers)
-        budget = settings.summary_tokens_per_artifact
+        budget = queue.SUMMARY_TOKENS
         how = cache_key(ref, *models, settings.summarization_prompt_version, budget)
         return f"{dialect}:{how}"
 

@@ -20,7 +20,7 @@ from holdfast.jobs.protocol import Outcome
 from holdfast.models.opening import EXTRACTIVE
 from holdfast.models.protocol import CompletionModel
 from holdfast.settings import Settings
-from holdfast.store import RefInfo, Scope, Store, Stored
+from holdfast.store import RefInfo, Scope, Store, Stored, queue
 from holdfast.store.queue import Job, NewJob
 from holdfast.store.rules import MOST_SUMMARY_CHARACTERS
 from holdfast.summarise import ContentSummarizer, SummarizationLevel, SummarizationResult
@@ -43,18 +43,17 @@ def should_summarize(info: RefInfo) -> bool:
     return info.state == "fresh" and info.tokens >= LEAST_TOKENS
 
 
-def job_of(info: RefInfo, settings: Settings) -> NewJob:
+def job_of(info: RefInfo) -> NewJob:
     """The job of summarising a content: one for each content, whoever asks for it."""
-    most = settings.summary_tokens_per_artifact
+    most = queue.SUMMARY_TOKENS
     return NewJob(kind=KIND, key=info.sha256, ref_id=info.ref_id, most_cost=most)
 
 
 class SummaryQueue:
     """Has contents summarised that are worth it; whoever tells of one never fails for that."""
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._settings = settings
 
     async def opened(self, scope: Scope, info: RefInfo) -> None:
         """A content was opened; the second time, it is one that is opened again."""
@@ -65,12 +64,12 @@ class SummaryQueue:
         """A content was stored where its summary is shown from now on (004-54)."""
         if should_summarize(info):
             with suppress(StoreError):
-                await self._store.jobs.enqueue(scope, [job_of(info, self._settings)])
+                await self._store.jobs.enqueue(scope, [job_of(info)])
 
 
 def summary_queue(store: Store, settings: Settings) -> SummaryQueue | None:
     """Who queues summaries; None where no model is named that could write them."""
-    return SummaryQueue(store, settings) if asks_models(settings) else None
+    return SummaryQueue(store) if asks_models(settings) else None
 
 
 class ContentJob(ABC):

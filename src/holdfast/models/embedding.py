@@ -69,10 +69,10 @@ def recall_embedder(settings: Settings) -> Embedder | None:
     Raises:
         SettingsError: MiniLM is asked for, and not installed.
     """
-    chosen = settings.recall_embedder
+    chosen = settings.embedder
     if chosen == "words":
         return None
-    return open_embedder() if chosen == "wordllama" else _minilm("recall_embedder")
+    return open_embedder() if chosen == "wordllama" else _minilm()
 
 
 def tool_embedder(settings: Settings) -> Embedder | None:
@@ -83,22 +83,22 @@ def tool_embedder(settings: Settings) -> Embedder | None:
     Raises:
         SettingsError: MiniLM is asked for, and not installed.
     """
-    chosen = settings.tool_embedder
+    chosen = settings.embedder
     if chosen == "words":
         return None
     wordllama = open_embedder()
     if chosen == "wordllama":
         return wordllama
-    minilm = _minilm("tool_embedder")
+    minilm = _minilm()
     return minilm if wordllama is None else JoinedEmbedder(wordllama, minilm, _MINILM_SHARE)
 
 
-def _minilm(setting: str) -> MiniLmEmbedder:
+def _minilm() -> MiniLmEmbedder:
     if not is_installed("embed"):
         raise SettingsError(
             "MiniLM is not installed",
-            where=setting,
-            fix=f"{how_to_install('embed')} Or set {setting} to wordllama.",
+            where="embedder",
+            fix=f"{how_to_install('embed')} Or set embedder to wordllama.",
         )
     return MiniLmEmbedder()
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Self
+from typing import ClassVar, Self
 
 import msgspec
 
@@ -19,6 +19,9 @@ from holdfast.settings.sources import FILE_NAME, gather, joined, unknown_variabl
 
 class Definitions(msgspec.Struct, frozen=True, kw_only=True):
     """What every table of settings can do; `Settings` is the table of Holdfast."""
+
+    removed: ClassVar[Mapping[str, str]] = {}
+    """Former settings, and what to do instead."""
 
     @classmethod
     def defined(cls) -> tuple[Key, ...]:
@@ -47,7 +50,7 @@ class Definitions(msgspec.Struct, frozen=True, kw_only=True):
     ) -> list[Traced]:
         """Return each setting in force with its origin, or raise as `load` does."""
         environ = os.environ if environ is None else environ
-        traced, problems = gather(cls.defined(), cwd, environ, arguments)
+        traced, problems = gather(cls.defined(), cwd, environ, arguments, cls.removed)
         if problems:
             raise joined(problems)
         return traced
@@ -61,8 +64,8 @@ class Definitions(msgspec.Struct, frozen=True, kw_only=True):
     ) -> list[SettingsError]:
         """Return everything that is wrong, unknown `HOLDFAST_*` variables included."""
         environ = os.environ if environ is None else environ
-        _, problems = gather(cls.defined(), cwd, environ, {})
-        return [*problems, *unknown_variables(cls.defined(), environ)]
+        _, problems = gather(cls.defined(), cwd, environ, {}, cls.removed)
+        return [*problems, *unknown_variables(cls.defined(), environ, cls.removed)]
 
     @classmethod
     def sample(cls) -> str:
@@ -74,7 +77,7 @@ class Definitions(msgspec.Struct, frozen=True, kw_only=True):
         )
         return head + "".join(
             f"\n# {key.help}\n# {key.expects.capitalize()}. Environment: {key.variable}\n"
-            f"#{key.name} = {_toml.literal(key.default)}\n"
+            f"#{key.name} = {_toml.literal(msgspec.to_builtins(key.default))}\n"
             for key in cls.defined()
         )
 

@@ -3,7 +3,8 @@
 sources: after keys. A value is taken from the first of: argument, environment (`HOLDFAST_<KEY>`),
 file, default. The file is the one named by `HOLDFAST_CONFIG`, else the first `holdfast.toml` found
 from the working directory upwards, else the one in the user's configuration folder. An empty
-variable and an argument of None count as not given.
+variable and an argument of None count as not given. An entry of a table can be set by itself:
+`HOLDFAST_UPSTREAMS__OPENAI__KEY`, or the argument `upstreams__openai__key`; the other entries stay.
 """
 
 from __future__ import annotations
@@ -15,11 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import inspect
-
 from holdfast import _toml
 from holdfast.errors import SettingsError
-from holdfast.settings.keys import PREFIX, Key, Traced
+from holdfast.settings.keys import NESTED, PREFIX, Key, Traced
 
 FILE_NAME = "holdfast.toml"
 MAX_FILE_BYTES = 262_144
@@ -49,8 +48,14 @@ def gather(
     cwd: str | os.PathLike[str] | None,
     environ: Mapping[str, str],
     arguments: Mapping[str, object],
+    removed: Mapping[str, str],
 ) -> tuple[list[Traced], list[SettingsError]]:
-    """Ask every source, the strongest last, and collect all that is wrong with any of them."""
+    """Ask every source, the strongest last, and collect all that is wrong with any of them.
+
+    `removed` maps the names of former settings to advice. A variable of a former setting is an
+    error at once, other unknown variables only for `unknown_variables`: a key that is silently
+    ignored would send requests elsewhere than its owner believes.
+    """
     by_name = {key.name: key for key in keys}
     traced = {key.name: Traced(key, key.default, "default") for key in keys}
     problems: list[SettingsError] = []
@@ -59,27 +64,49 @@ def gather(
         given += _from_file(Path("" if cwd is None else cwd), environ)
     except SettingsError as problem:
         problems.append(problem)
-    given += _from_environment(keys, environ)
+    given += _from_environment(keys, environ, removed)
     given += [_Given(*item, "argument") for item in arguments.items() if item[1] is not None]
 
     for item in given:
-        key = by_name.get(item.name)
-        if key is None:
-            problems.append(_unknown(item, by_name))
+        name, *path = item.name.split(NESTED)
+        key = by_name.get(name)
+        if key is None or (path and not key.is_table):
+            problems.append(_unknown(item, by_name, removed))
             continue
+        before = traced[name]
         try:
-            value = key.convert(item.value, is_text=item.is_text)
+            if path:
+                value = key.with_entry(before.value, path, item.value, is_text=item.is_text)
+            else:
+                value = key.convert(item.value, is_text=item.is_text)
         except ValueError as error:
             problems.append(_unfit(item, key, error))
         else:
-            traced[key.name] = Traced(key, value, item.origin)
+            is_added = path and before.origin != "default"
+            origin = f"{before.origin}, {item.origin}" if is_added else item.origin
+            traced[name] = Traced(key, value, origin)
     return list(traced.values()), problems
 
 
-def _from_environment(keys: Iterable[Key], environ: Mapping[str, str]) -> Iterator[_Given]:
-    for key in keys:
-        if text := environ.get(key.variable):
-            yield _Given(key.name, text, f"environment {key.variable}", is_text=True)
+def _from_environment(
+    keys: Iterable[Key], environ: Mapping[str, str], removed: Iterable[str]
+) -> Iterator[_Given]:
+    names = [key.name for key in keys] + list(removed)
+    tables = tuple(f"{key.variable}{NESTED}" for key in keys if key.is_table)
+    for variable in map(_variable, names):
+        yield from _from_variable(variable, environ)
+    for variable in sorted(name for name in environ if name.startswith(tables)):
+        yield from _from_variable(variable, environ)
+
+
+def _from_variable(variable: str, environ: Mapping[str, str]) -> Iterator[_Given]:
+    if text := environ.get(variable):
+        name = variable.removeprefix(PREFIX).lower()
+        yield _Given(name, text, f"environment {variable}", is_text=True)
+
+
+def _variable(name: str) -> str:
+    return PREFIX + name.upper()
 
 
 def _from_file(cwd: Path, environ: Mapping[str, str]) -> Iterator[_Given]:
@@ -163,17 +190,28 @@ def _read(path: Path) -> str:
         ) from None
 
 
-def unknown_variables(keys: Iterable[Key], environ: Mapping[str, str]) -> list[SettingsError]:
-    """Return a problem for each variable that begins like ours and sets nothing."""
+def unknown_variables(
+    keys: tuple[Key, ...], environ: Mapping[str, str], removed: Iterable[str]
+) -> list[SettingsError]:
+    """Return a problem for each variable that begins like ours and sets nothing.
+
+    Variables of removed settings are left to `gather`.
+    """
     variables = {key.variable for key in keys}
+    others = variables | _RESERVED_VARIABLES | set(map(_variable, removed))
+    tables = tuple(f"{key.variable}{NESTED}" for key in keys if key.is_table)
     return [
         _unknown(_Given(name, environ[name], "environment"), variables)
         for name in sorted(environ)
-        if name.startswith(PREFIX) and name not in variables | _RESERVED_VARIABLES
+        if name.startswith(PREFIX) and name not in others and not name.startswith(tables)
     ]
 
 
-def _unknown(item: _Given, names: Iterable[str]) -> SettingsError:
+def _unknown(
+    item: _Given, names: Iterable[str], removed: Mapping[str, str] | None = None
+) -> SettingsError:
+    if advice := (removed or {}).get(item.name):
+        return SettingsError(f"unknown setting {item.name!r}", where=_place(item), fix=advice)
     if isinstance(item.value, dict) and item.origin.startswith("file "):
         return _unknown_table(item, item.value, names)
     return SettingsError(
@@ -205,7 +243,7 @@ def _unknown_table(
 
 
 def _unfit(item: _Given, key: Key, error: ValueError) -> SettingsError:
-    inside_table = isinstance(key.type, inspect.DictType) and " - at " in str(error)
+    inside_table = key.is_table and " - at " in str(error)
     reason = f": {str(error)[:200]}" if inside_table else ""
     return SettingsError(
         f"{key.name} must be {key.expects}{reason}",

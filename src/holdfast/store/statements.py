@@ -3,6 +3,7 @@
 A file in sql/ holds the statements of one or more tables. `-- name: by_id` begins a statement,
 `-- part: columns` a piece of text that others include as `{columns}`. What the databases need in
 different words has one section for each: `-- name: by_id (sqlite)`, `-- name: by_id (postgres)`.
+A section without text is nothing to run.
 
 Everything is written once where both take the same text. On loading, these differences go:
 
@@ -137,6 +138,11 @@ class Runner(Protocol):
         self, begin: Callable[_P, Operation[_T]], *args: _P.args, **kwargs: _P.kwargs
     ) -> _T:
         """Run an operation that writes; what it wrote is durable."""
+
+    async def write_one(
+        self, begin: Callable[_P, Operation[_T]], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _T:
+        """Run an operation of one statement that writes; it needs no transaction around it."""
 
     async def remove(
         self,

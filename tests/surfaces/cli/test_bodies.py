@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from functools import partial
 from typing import Any
 
 import pytest
@@ -120,8 +121,9 @@ def test_max_body_bytes_limits_what_is_read(cli: Cli, good: str) -> None:
         assert cli(*command).code == 2
 
 
-def test_max_json_keys_limits_what_is_read(cli: Cli, good: str) -> None:
-    cli.monkeypatch.setenv("HOLDFAST_MAX_JSON_KEYS", "10")
+def test_a_body_with_too_many_keys_is_refused(cli: Cli, good: str) -> None:
+    few = partial(Limits, max_keys=10)
+    cli.monkeypatch.setattr("holdfast.surfaces.cli._input.Limits", few)
     for command in (
         ["request", "validate", good],
         ["request", "show", good],

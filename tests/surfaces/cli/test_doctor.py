@@ -36,19 +36,24 @@ def test_a_fresh_installation_has_no_fault_and_says_what_could_be_added(tmp_path
 
 
 def test_keys_are_said_to_be_there_and_never_shown(tmp_path: Path) -> None:
-    secrets = {"ANTHROPIC_API_KEY": "sk-of-the-client", "HOLDFAST_ANTHROPIC_KEY": "sk-of-ours"}
+    secrets = {
+        "ANTHROPIC_API_KEY": "sk-of-the-client",
+        "HOLDFAST_UPSTREAMS__ANTHROPIC__KEY": "sk-of-ours",
+    }
     done = run_process("doctor", "--no-network", folder=tmp_path, stdin=b"", **secrets)
-    assert b"ANTHROPIC_API_KEY and the setting anthropic_key" in b" ".join(done.stdout.split())
+    assert b"ANTHROPIC_API_KEY and the setting upstreams.anthropic" in b" ".join(
+        done.stdout.split()
+    )
     assert b"sk-of" not in done.stdout + done.stderr
 
 
 def test_an_upstream_at_which_nobody_listens_is_a_fault(tmp_path: Path) -> None:
     nobody = f"http://127.0.0.1:{free_port()}"
-    code, rows = findings(tmp_path, HOLDFAST_OPENAI_UPSTREAM=nobody)
+    code, rows = findings(tmp_path, HOLDFAST_UPSTREAMS__OPENAI__URL=nobody)
     assert code == 1
     assert rows["upstream openai"]["state"] == "fault"
     assert "refused" in rows["upstream openai"]["told"]
-    code, rows = findings(tmp_path, "--no-network", HOLDFAST_OPENAI_UPSTREAM=nobody)
+    code, rows = findings(tmp_path, "--no-network", HOLDFAST_UPSTREAMS__OPENAI__URL=nobody)
     assert (code, rows["upstream openai"]["state"]) == (0, "ok")
 
 

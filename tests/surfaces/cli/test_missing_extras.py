@@ -82,8 +82,8 @@ COMMANDS = [
     ("mcp", ["mcp", "call", "time", "now", "--config", "mcp.json"], {}),
     ("postgres", ["store", "stats", "--store", "postgresql://me@localhost/db"], {}),
     ("otel", ["serve", "--port", "0"], {"HOLDFAST_OTEL_ENDPOINT": "http://localhost:4318"}),
-    ("embed", ["memory", "recall", "anything"], {"HOLDFAST_RECALL_EMBEDDER": "minilm"}),
-    ("embed", ["tools", "search", "anything"], {"HOLDFAST_TOOL_EMBEDDER": "minilm"}),
+    ("embed", ["memory", "recall", "anything"], {"HOLDFAST_EMBEDDER": "minilm"}),
+    ("embed", ["tools", "search", "anything"], {"HOLDFAST_EMBEDDER": "minilm"}),
 ]
 
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 
-from holdfast.settings import Settings
+from msgspec.structs import replace
+
+from holdfast.settings import Settings, UpstreamEntry
 from holdfast.store.records import Turn
 from holdfast.surfaces.proxy.server import Server, base_url, listen, opened
 from holdfast.surfaces.proxy.service import Service
@@ -23,6 +25,8 @@ DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")
 FAMILIES = ("openai", "anthropic", "gemini", "bedrock", "cohere")
 PASSING = ("converse", "cohere")
 """Dialects whose answers pass as they come."""
+DRAIN_SECONDS = 10
+"""For responses that a test leaves open: it is not to wait ten minutes for them."""
 _T = TypeVar("_T")
 
 
@@ -45,6 +49,17 @@ class Running:
         self.do(self.service.drain())
 
 
+def with_families(
+    entries: Mapping[str, UpstreamEntry], url: str | None
+) -> dict[str, UpstreamEntry]:
+    """Return the entries with the families at one address; those that have their own keep it."""
+    families = {family: UpstreamEntry(url) for family in FAMILIES if url is not None}
+    for name, entry in entries.items():
+        family = families.get(name)
+        families[name] = replace(entry, url=entry.url or family.url) if family else entry
+    return families
+
+
 @contextmanager
 def running_proxy(
     settings_overrides: Mapping[str, Any] | None = None, upstream: str | None = None
@@ -61,11 +76,10 @@ def running_proxy(
         "serve_port": 0,
         "tenant_by": "none",
         "cite_policy": "always",
-        "serve_drain_seconds": 10,  # a test that leaves an answer open is not to wait for it
     }
-    if upstream is not None:
-        chosen |= {f"{family}_upstream": upstream for family in FAMILIES}
-    settings = Settings(**(chosen | dict(settings_overrides or {})))
+    chosen |= settings_overrides or {}
+    chosen["upstreams"] = with_families(chosen.get("upstreams", {}), upstream)
+    settings = Settings(**chosen)
     ready = threading.Event()
     made: list[Running] = []
     failed: list[BaseException] = []
@@ -74,6 +88,7 @@ def running_proxy(
         with listen(settings) as listener:
             async with opened(settings) as service:
                 server = Server(service, ready.set)
+                server.config.timeout_graceful_shutdown = DRAIN_SECONDS
                 loop = asyncio.get_running_loop()
                 made.append(Running(base_url(listener), service, loop, server))
                 await server.serve(sockets=[listener])

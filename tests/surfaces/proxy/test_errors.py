@@ -18,6 +18,7 @@ import aiohttp
 import pytest
 
 from holdfast.calling.network import BrokenOffError, failure, place_of
+from holdfast.settings import UpstreamEntry
 from holdfast.wire.answers import overflow_message
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy.gatekeeper import KEY
@@ -184,6 +185,8 @@ def test_of_an_address_host_and_port_are_shown(url: str, place: str) -> None:
 
 # --- families without an upstream ----------------------------------------------------------------
 
+NOBODY = {"openai": UpstreamEntry("http://127.0.0.1:9")}
+
 
 @pytest.mark.parametrize("given", FAMILIES)
 @pytest.mark.parametrize("bypass", [False, True])
@@ -194,19 +197,19 @@ def test_a_family_without_an_upstream_is_refused_where_another_has_one(
     switch = {"x-holdfast-bypass": "on"} if bypass else {}
     with Upstream() as upstream:
         upstream.always = says(text("Hello."))
-        with running_proxy({f"{given}_upstream": upstream.url}) as proxy:
+        with running_proxy({"upstreams": {given: UpstreamEntry(upstream.url)}}) as proxy:
             for dialect, family in families.items():
                 body = request_in(dialect, chat("short"))
                 answered = ask(proxy.url + path_of(dialect), body, {**KEYS, **switch})
                 assert answered.status == (200 if family == given else 404), answered.body
                 if family != given:
                     assert f"--{family} https://" in message_of(answered)
-                    assert f"{family}_upstream" in message_of(answered)
+                    assert f"[upstreams.{family}]" in message_of(answered)
                     assert "--offline" in message_of(answered)
 
 
 def test_the_official_clients_raise_what_they_do_not_try_again() -> None:
-    with running_proxy({"openai_upstream": "http://127.0.0.1:9"}) as proxy:
+    with running_proxy({"upstreams": NOBODY}) as proxy:
         with (
             anthropic.Anthropic(base_url=proxy.url, api_key=KEY) as client,
             pytest.raises(anthropic.NotFoundError, match="no upstream is set for Anthropic's"),
@@ -226,7 +229,7 @@ def test_the_official_clients_raise_what_they_do_not_try_again() -> None:
 
 @EACH
 def test_the_offline_model_answers_if_it_is_asked_for(dialect: str) -> None:
-    settings = {"openai_upstream": "http://127.0.0.1:9", "serve_offline": True}
+    settings = {"upstreams": NOBODY, "serve_offline": True}
     with running_proxy(settings) as proxy:
         answered = ask(proxy.url + path_of(dialect), request_in(dialect, chat("short")), KEYS)
         assert answered.status == (502 if dialect.startswith("openai") else 200)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from holdfast.settings import UpstreamEntry
 from holdfast.store import Scope
 from tests.engine.summed_up import talk
 from tests.surfaces.proxy.gatekeeper import KEY, Got
@@ -26,7 +27,7 @@ SETTINGS = {
     "background_jobs": False,  # the worker is the test's, so that it knows when it is done
     "request_limit": 1_300,
     "summarization_provider": "openai:small",
-    "openai_key": KEY,
+    "upstreams": {"openai": UpstreamEntry(key=KEY)},
 }
 
 

@@ -46,7 +46,7 @@ def test_what_is_opened_stays_hidden_and_the_request_is_rebuilt(dialect: str) ->
     headers = {**HEADERS, "anthropic-beta": f"claude-code-20250219, {BETA}"}
     bodies = [body_of(dialect, *results) for results in (["fine"], ["fine", log(900)])]
     with Upstream() as upstream:
-        with running_proxy({"offer_inline": "always"}, upstream.url) as proxy:
+        with running_proxy({"offer_expand": "inline"}, upstream.url) as proxy:
             upstream.turns.extend([says(text("Go on.")), opening(0, lines="17-17")])
             upstream.always = says(text("It went well."))
             for body in bodies:
@@ -66,7 +66,7 @@ def test_what_is_opened_stays_hidden_and_the_request_is_rebuilt(dialect: str) ->
 
 @pytest.mark.parametrize("dialect", MODELS)
 def test_it_stands_where_it_stood_after_a_restart(dialect: str, tmp_path: Path) -> None:
-    settings = {"offer_inline": "always", "store_url": f"sqlite:///{tmp_path}/store.db"}
+    settings = {"offer_expand": "inline", "store_url": f"sqlite:///{tmp_path}/store.db"}
     headers = {**HEADERS, "anthropic-beta": BETA}
     with Upstream() as upstream:
         upstream.always = says(text("Well."))

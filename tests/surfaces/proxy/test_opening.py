@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from holdfast.calling.expansions import Caps
 from holdfast.store.refs import REF
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy import faults
@@ -59,6 +63,11 @@ def opening(n: int, *before: Part, calls: int = 1, **how: str) -> Callable[[Got]
     return turn
 
 
+def caps(**limits: int) -> AbstractContextManager[object]:
+    """Let one answer of the proxies that start now open no more than so much."""
+    return patch("holdfast.surfaces.proxy.service.Caps", partial(Caps, **limits))
+
+
 def opening_another(n: int) -> Callable[[Got], Script]:
     """Open lines that no other turn opens."""
     return opening(n, lines=f"{n + 1}-{n + 5}")
@@ -80,7 +89,7 @@ def test_a_model_that_opens_too_much_is_told_and_then_answers(dialect: str, stre
 
     with Upstream() as upstream:
         upstream.always = turn
-        with running_proxy({"max_expansion_rounds": 2}, upstream.url) as proxy:
+        with caps(rounds=2), running_proxy(upstream=upstream.url) as proxy:
             answered = asked(proxy, dialect, stream=stream)
             assert text_of(dialect, answered, stream=stream).endswith("Enough is known.")
         assert upstream.refused == []
@@ -117,7 +126,7 @@ def test_a_model_that_does_not_listen_loses_the_tool_and_goes_on(
 
     with Upstream() as upstream:
         upstream.always = turn
-        with running_proxy({"max_expansion_rounds": 2}, upstream.url) as proxy:
+        with caps(rounds=2), running_proxy(upstream=upstream.url) as proxy:
             answered = asked(proxy, dialect, stream=stream)
             assert text_of(dialect, answered, stream=stream) == "I go on without."
         assert upstream.refused == []
@@ -146,7 +155,7 @@ def test_a_model_that_ignores_tool_choice_is_asked_without_the_tool(
 
     with Upstream() as upstream:
         upstream.always = turn
-        with running_proxy({"max_expansion_rounds": 2}, upstream.url) as proxy:
+        with caps(rounds=2), running_proxy(upstream=upstream.url) as proxy:
             answered = asked(proxy, dialect, stream=stream)
             assert text_of(dialect, answered, stream=stream) == "It went well."
             [written] = turns_of(proxy, answered)
@@ -502,7 +511,7 @@ def test_two_calls_of_one_turn_share_what_may_be_opened(stream: bool) -> None:
         return says(*(call("expand_ref", {"ref_id": ref[0], "lines": n}, n) for n in lines))
 
     with Upstream(both, says(text("Read."))) as upstream:
-        with running_proxy({"max_expansion_tokens": 2_000}, upstream.url) as proxy:
+        with caps(tokens=2_000), running_proxy(upstream=upstream.url) as proxy:
             asked(proxy, "openai-chat", stream=stream)
         given: list[Any] = upstream.requests[1].value["messages"][-2:]
         assert [one["tool_call_id"] for one in given] == ["1-600", "1-599"]

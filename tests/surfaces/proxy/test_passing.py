@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from holdfast.settings import UpstreamEntry
 from tests.fitting.test_citing import chat
 from tests.surfaces.proxy.harness import DIALECTS, Running, ask, path_of, request_in, running_proxy
 from tests.surfaces.proxy.test_told_errors import KEYS, SHAPES
@@ -116,7 +117,7 @@ def test_a_target_keeps_its_very_bytes(wire: Wire, proxy: Running, target: bytes
 
 
 def test_a_key_of_the_settings_takes_only_the_clients_out_of_a_query(wire: Wire) -> None:
-    with before(wire, gemini_key="ours") as proxy:
+    with before(wire, upstreams={"gemini": UpstreamEntry(key="ours")}) as proxy:
         said_to(proxy.url, asked("GET", b"/v1beta/files?a=%7e+&%6bey=theirs&key=theirs&b"))
     assert wire.got[0].split(b" ")[1] == b"/v1beta/files?a=%7e+&b"
 

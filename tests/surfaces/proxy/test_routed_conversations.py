@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.settings.upstreams import NamedUpstream
+from holdfast.settings import UpstreamEntry
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy import faults
 from tests.surfaces.proxy.gatekeeper import KEY
@@ -81,7 +81,7 @@ def world() -> Iterator[World]:
         provider.__enter__()
         provider.always = SAID
     entries: dict[str, Any] = {
-        f"{speaks}_one": NamedUpstream(
+        f"{speaks}_one": UpstreamEntry(
             providers[speaks].url, speaks, [ASKED_FOR[speaks]], NAMES[speaks], KEY
         )
         for speaks in SPEAKS

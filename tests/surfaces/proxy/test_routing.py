@@ -11,8 +11,7 @@ import pytest
 
 from holdfast.calling.upstreams import Upstreams
 from holdfast.errors import SettingsError
-from holdfast.settings import Settings
-from holdfast.settings.upstreams import NamedUpstream
+from holdfast.settings import Settings, UpstreamEntry
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy import faults
 from tests.surfaces.proxy.gatekeeper import KEY
@@ -41,11 +40,11 @@ KEYS = {
 SPEAKS = {"openai-chat": "openai", "openai-responses": "openai"}
 
 
-def named(upstream: Upstream, dialect: str, *models: str, **more: Any) -> NamedUpstream:
+def named(upstream: Upstream, dialect: str, *models: str, **more: Any) -> UpstreamEntry:
     """An entry of the settings for a provider of the tests."""
     patterns = list(models) or ["*"]
     speaks = SPEAKS.get(dialect, dialect)
-    return NamedUpstream(upstream.url, speaks, patterns, **({"key": KEY} | more))  # type: ignore[arg-type]
+    return UpstreamEntry(upstream.url, speaks, patterns, **({"key": KEY} | more))  # type: ignore[arg-type]
 
 
 def asked(proxy: Running, dialect: str, *, stream: bool = False, model: str = "") -> Answered:
@@ -89,7 +88,7 @@ def test_an_upstream_that_nobody_started_is_passed_over() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
     with Upstream(OTHER) as other:
-        settings = {"upstreams": {"gone": NamedUpstream(url)}}
+        settings = {"upstreams": {"gone": UpstreamEntry(url)}}
         with running_proxy(settings, upstream=other.url) as proxy:
             answered = asked(proxy, "openai-chat")
             assert answered.headers["x-holdfast-fell-back"] == "gone 502"
@@ -218,16 +217,24 @@ def test_what_passes_by_goes_by_its_model_too() -> None:
 
 @pytest.mark.parametrize(
     ("name", "entry"),
-    [("a b", NamedUpstream("http://a")), ("openai", NamedUpstream("http://a"))],
+    [
+        ("a b", UpstreamEntry("http://a")),
+        ("nameless", UpstreamEntry(key="k")),
+        ("openai", UpstreamEntry("http://a", models=["gpt-*"])),
+        ("anthropic", UpstreamEntry("http://a", "openai-chat")),
+        ("gemini", UpstreamEntry("http://a", model="flash")),
+    ],
 )
-def test_a_name_that_says_nothing_is_refused(name: str, entry: NamedUpstream) -> None:
+def test_an_entry_that_means_nothing_is_refused_by_its_place(
+    name: str, entry: UpstreamEntry
+) -> None:
     with pytest.raises(SettingsError, match=f"upstreams.{name}"):
         Upstreams(Settings(upstreams={name: entry}))
 
 
 def test_an_address_that_is_none_is_refused_by_its_place() -> None:
     with pytest.raises(SettingsError, match=r"upstreams\.local"):
-        Upstreams(Settings(upstreams={"local": NamedUpstream("localhost:11434")}))
+        Upstreams(Settings(upstreams={"local": UpstreamEntry("localhost:11434")}))
 
 
 VERSION = {"anthropic-version": "2023-06-01"}
@@ -290,5 +297,7 @@ def test_azures_own_client_is_answered() -> None:
 
 
 def test_azure_gets_the_key_of_the_settings_in_its_own_header() -> None:
-    upstream = Upstreams(Settings(openai_upstream="https://x.openai.azure.com", openai_key="k"))
+    upstream = Upstreams(
+        Settings(upstreams={"openai": UpstreamEntry("https://x.openai.azure.com", key="k")})
+    )
     assert upstream.by_family["openai"].key_header == {"api-key": "k"}

@@ -517,7 +517,8 @@ def test_a_second_signal_drops_an_answer_that_does_not_end(tmp_path: Path) -> No
 def test_an_answer_that_does_not_end_is_dropped_after_a_while() -> None:
     with Upstream() as provider:
         provider.always = faults.stall_midway
-        with running_proxy({"serve_drain_seconds": 1}, provider.url) as running:
+        with running_proxy({}, provider.url) as running:
+            running.server.config.timeout_graceful_shutdown = 1
             address = urlsplit(running.url)
             client = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
             body = request_in("openai-chat", chat("short"), stream=True)

@@ -8,13 +8,16 @@ import random
 import re
 from collections.abc import Iterator
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.cite import CitingRules
 from tests.fitting.test_citing import log
 from tests.surfaces.proxy.harness import Answered, Running, ask, path_of, running_proxy, turns_of
 from tests.surfaces.proxy.replaying import FOLDING
@@ -50,8 +53,9 @@ class Network(NamedTuple):
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
     folder: Path = tmp_path_factory.mktemp("shapes")
-    store = {"store_url": f"sqlite:///{folder}/store.db", "cite_tokens": 300}
+    store = {"store_url": f"sqlite:///{folder}/store.db"}
     with (
+        patch("holdfast.engine.options.CitingRules", partial(CitingRules, tokens=300)),
         Upstream() as upstream,
         running_proxy(store, upstream.url) as one,
         running_proxy(store, upstream.url) as other,

@@ -12,19 +12,15 @@ from typing import Any, LiteralString
 import msgspec
 
 from holdfast.store import rules, transfer
-from holdfast.store.operations import facts
+from holdfast.store.operations import facts, journal, summaries, turns
 from holdfast.store.postgres import (
     answers,
     blobs,
     jobs,
-    journal,
     originals,
     sessions,
-    shelf,
-    summaries,
     text,
     tools,
-    turns,
     upkeep,
 )
 from holdfast.store.postgres.database import Connection, Database
@@ -140,13 +136,10 @@ async def export(database: Database, scope: Scope) -> AsyncIterator[bytes]:
     async with database.snapshot() as connection:
         async for line in _lines(connection, scope):
             yield transfer.encode(line)
-        asked = (scope.workspace, scope.user)
-        async for row in connection.cursor(turns.ALL, *asked, prefetch=_AT_A_TIME):
-            for remembered in turns.lines_of(row):
-                yield transfer.encode(remembered)
-        async for row in connection.cursor(journal.ALL, *asked, prefetch=_AT_A_TIME):
-            if (entry := journal.line_of(row)) is not None:
-                yield transfer.encode(entry)
+        async for line in _pages(connection, scope, turns.lines):
+            yield transfer.encode(line)
+        async for line in _pages(connection, scope, journal.lines):
+            yield transfer.encode(line)
 
 
 async def _lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer.Line]:
@@ -166,6 +159,8 @@ async def _lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer
         if data is not None:
             named = _unescaped(row["sessions"])
             yield transfer.MessageLine(sha256=row["sha256"], sessions=named, data=data)
+    async for line in _pages(connection, scope, summaries.lines):
+        yield line
     async for line in _made_lines(rows):
         yield line
     async for line in _pages(connection, scope, facts.lines):
@@ -178,9 +173,6 @@ async def _lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer
 
 async def _made_lines(rows: Callable[[LiteralString], Any]) -> AsyncIterator[transfer.Line]:
     """What was made of contents, or is to be."""
-    async for row in rows(summaries.ALL):
-        if (summary := summaries.opened(row)) is not None:
-            yield transfer.SummaryLine.of(summary)
     async for row in rows(jobs.ALL):
         yield transfer.JobLine.of(jobs.job_of(row))
     async for row in rows(answers.ALL):
@@ -252,9 +244,9 @@ async def _restore(connection: Connection, scope: Scope, line: transfer.Line) ->
         case transfer.JobLine():
             return await _is_new(connection, jobs.RESTORE, *who, *msgspec.structs.astuple(line))
         case transfer.SummaryLine(summary=summary):
-            return await _is_new(connection, summaries.ADD, *summaries.values(scope, summary))
+            return await run(connection, summaries.restore(scope, summary))
         case transfer.RememberedLine():
-            return await shelf.restore(connection, scope, line)
+            return await run(connection, turns.restore(scope, line))
         case transfer.FactLine(fact=fact):
             return await run(connection, facts.restore(scope, fact))
         case transfer.AnswerLine(answer=answer):
@@ -276,7 +268,7 @@ async def _restore_told(connection: Connection, scope: Scope, line: transfer.Lin
         case transfer.LinkLine(name=name, session=session):
             return await _is_new(connection, _ADD_LINK, *who, name, session)
         case transfer.JournalLine():
-            return await journal.restore(connection, scope, line)
+            return await run(connection, journal.restore(scope, line))
         case transfer.ToolLine(tool=tool):
             return await _is_new(connection, tools.ADD, *tools.values(scope, tool))
         case transfer.CalibrationLine(data=data):

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, LiteralString
 
 from holdfast.store import rules
-from holdfast.store.operations import facts
-from holdfast.store.postgres import answers, blobs, jobs, scrubbing, summaries
+from holdfast.store.operations import facts, summaries
+from holdfast.store.postgres import answers, blobs, jobs, scrubbing
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.postgres.running import run
 from holdfast.store.records import Content, RefInfo, Stored
@@ -271,7 +271,7 @@ async def drop(connection: Connection, scope: Scope, rows: Iterable[Any], now: f
     each = [(scope.workspace, scope.user, *key.split(" "), now, scope.session) for key in keys]
     gone = await connection.fetchmany(_DROP, each)
     hashes = [row["sha256"] for row in gone]
-    await summaries.remove_of(connection, scope, hashes)
+    await run(connection, summaries.drop_of_sources(scope, hashes))
     refs = [row["ref_id"] for row in gone]
     for statement in (jobs.OF_REF, answers.OF_REFS):
         await connection.execute(statement, scope.workspace, scope.user, refs)

@@ -34,6 +34,8 @@ async def _run(operation: Operation[_T], rows_of: Callable[[Call], Awaitable[lis
 async def _rows(connection: Connection, call: Call) -> list[Any]:
     statement, scope, values, many = call
     bound = statement.postgres
+    if not bound.sql:
+        return []
     if many is None:
         rows: list[Any] = await connection.fetch(bound.sql, *bound.bind(scope, values, _as_array))
         return rows
@@ -61,7 +63,7 @@ class PostgresRunner:
         """Read, each statement being a transaction by itself that may be repeated."""
         return await _run(begin(*args, **kwargs), self._rows)
 
-    look = fetch
+    look = write_one = fetch
 
     async def _rows(self, call: Call) -> list[Any]:
         statement, scope, values, _ = call

@@ -31,6 +31,8 @@ def run(db: apsw.Connection, operation: Operation[_T]) -> _T:
 def _rows(db: apsw.Connection, call: Call) -> list[Any]:
     statement, scope, values, many = call
     text = statement.sqlite
+    if not text.sql:
+        return []
     if many is None:
         return db.execute(text.sql, text.bind(scope, values, _as_json)).fetchall()
     db.executemany(text.sql, [text.bind(scope, each, _as_json) for each in many])
@@ -67,6 +69,8 @@ class SqliteRunner:
     ) -> _T:
         """Write, together with others that wait."""
         return await self._writer.submit(lambda db: run(db, begin(*args, **kwargs)))
+
+    write_one = write
 
     async def remove(
         self,

@@ -21,7 +21,7 @@ from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.deadline import REQUEST_SECONDS
 from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
-from holdfast.store.operations import facts
+from holdfast.store.operations import facts, journal, ledger, summaries, turns
 from holdfast.store.pack import Packed, pack
 from holdfast.store.protocol import GRACE_SECONDS, Progress
 from holdfast.store.queue import JobQueue
@@ -44,23 +44,18 @@ from holdfast.store.scope import Scope
 from holdfast.store.sqlite import (
     answers,
     erasing,
-    journal,
     moving,
     originals,
     scrubbing,
     sessions,
-    summaries,
     tools,
-    turns,
     upkeep,
 )
 from holdfast.store.sqlite.across import SqliteAcross
 from holdfast.store.sqlite.driver import BUSY_SECONDS, Job
-from holdfast.store.sqlite.ledger import SqliteLedger
 from holdfast.store.sqlite.memory import MemoryDatabase
 from holdfast.store.sqlite.queue import SqliteQueue
 from holdfast.store.sqlite.running import SqliteRunner
-from holdfast.store.sqlite.shelf import SqliteTurns
 from holdfast.store.sqlite.ticking import Ticking
 from holdfast.store.sqlite.writer import Database, FileDatabase
 from holdfast.store.tool_shelf import ToolShelf
@@ -95,7 +90,7 @@ class SqliteStore:
         """Several workspaces at once."""
         self.jobs: JobQueue = SqliteQueue(writer, readers, self._ticking)
         """Work for the background."""
-        self.remembered: TurnShelf = SqliteTurns(writer, readers)
+        self.remembered: TurnShelf = turns.SqlTurnStore(self._runner)
         """What was said, turn by turn."""
         self.facts: FactShelf = facts.SqlFactStore(self._runner)
         """What was said."""
@@ -103,9 +98,9 @@ class SqliteStore:
         """Answers that may be given again."""
         self.tools: ToolShelf = tools.SqliteTools(writer, readers, clock)
         """Tools and their schemas."""
-        self.journal: JournalShelf = journal.SqliteJournal(writer, readers, clock)
+        self.journal: JournalShelf = journal.SqlJournal(self._runner, clock)
         """What was done, entry behind entry."""
-        self.ledger: UsageLedger = SqliteLedger(writer, readers)
+        self.ledger: UsageLedger = ledger.SqlLedger(self._runner)
         """Daily use of tenants."""
         self._noting: asyncio.Future[None] | None = None
         """The access noted last, until it is written."""
@@ -205,8 +200,7 @@ class SqliteStore:
 
     async def summary(self, scope: Scope, key: str) -> bytes | None:
         """What was kept under this key."""
-        now = self._clock()
-        return await self._read(lambda db: summaries.get(db, scope, key, now))
+        return await self._runner.fetch(summaries.get, scope, key, self._clock())
 
     async def put_summary(
         self,
@@ -220,8 +214,7 @@ class SqliteStore:
         """Keep a summary."""
         rules.check_key(key)
         summary = Summary(key, value, source, rules.expiry(self._clock(), ttl_seconds))
-        packed = pack(value)
-        await self._write(lambda db: summaries.put(db, scope, summary, packed))
+        await self._runner.write_one(summaries.put, scope, summaries.values_of(summary))
 
     # Sessions and turns.
 
@@ -358,12 +351,9 @@ class SqliteStore:
                 progress(done, max(done, total))
             if part.read < _PART:
                 break
-        unsound = await self._read(partial(summaries.unsound, scope=scope))
-        if unsound:
-            await self._write(partial(summaries.remove, scope=scope, unsound=unsound))
-        damages += [rules.damaged_summary(sha256) for sha256 in unsound.values()]
-        damages += await self._read(partial(turns.unsound, scope=scope))
-        damages += await self._read(partial(journal.unsound, scope=scope))
+        damages += await summaries.verify(self._runner, scope)
+        damages += await turns.verify(self._runner, scope)
+        damages += await journal.verify(self._runner, scope)
         damages += await facts.verify(self._runner, scope)
         unsound = await self._read(partial(answers.unsound, scope=scope))
         if unsound:
@@ -379,7 +369,7 @@ class SqliteStore:
         now = self._clock()
         cutoff = now - grace_seconds
         refs = removed = size = after = 0
-        await self._write(partial(summaries.remove_expired, scope=scope, now=now))
+        await self._runner.write_one(summaries.remove_expired, scope, now)
         await self._write(partial(answers.remove_expired, scope=scope, now=now))
         while True:
             # Looked for by a reader, which keeps nobody from writing; judged again when removed.

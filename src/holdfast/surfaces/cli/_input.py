@@ -36,7 +36,7 @@ WriteOption = Annotated[
 
 def limits_of(settings: Settings) -> Limits:
     """Return the limits that the settings put on a body."""
-    return Limits(max_body_bytes=settings.max_body_bytes, max_keys=settings.max_json_keys)
+    return Limits(max_body_bytes=settings.max_body_bytes)
 
 
 def read_body(file: str, limits: Limits) -> bytes:

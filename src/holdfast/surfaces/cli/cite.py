@@ -53,7 +53,6 @@ def cite(
       holdfast cite rows.json --question "which orders are late?"
       curl -s https://example.com | holdfast cite - --url https://example.com
     """
-    context = context.override(cite_max_tokens=max_tokens)
     if kind is not None and not KIND.fullmatch(kind):
         raise HoldfastError(
             "the kind is not a valid name",
@@ -64,8 +63,10 @@ def cite(
 
     async def work(opened: Store) -> Citation:
         options = fit_options(context.settings)
-        rules = msgspec.structs.replace(options.rules, room=max_tokens or 0)
-        options = msgspec.structs.replace(options, rules=rules)
+        if max_tokens is not None:
+            rules = options.rules
+            rules = msgspec.structs.replace(rules, room=max_tokens, most_tokens=max_tokens)
+            options = msgspec.structs.replace(options, rules=rules)
         engine = Holdfast(opened, context.scope.of(session), options=options)
         return await engine.cite(content, kind=kind, question=question, source_url=url)
 

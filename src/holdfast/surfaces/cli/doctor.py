@@ -184,8 +184,8 @@ def _keys(settings: Settings) -> Iterator[Finding]:
     environment = environment_for_programs()
     for family, names in _KEYS.items():
         places = [name for name in names if environment.get(name)]
-        if getattr(settings, f"{family}_key"):
-            places.append(f"the setting {family}_key")
+        if settings.upstream(family).key:
+            places.append(f"the setting upstreams.{family}")
         if places:
             yield Finding(f"key {family}", "ok", f"there, in {' and '.join(places)}.")
         else:

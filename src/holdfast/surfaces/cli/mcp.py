@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import typer
@@ -12,7 +12,7 @@ from rich.console import Console
 
 from holdfast.engine.tool_calls import ServerReport, reported
 from holdfast.errors import HoldfastError, SettingsError
-from holdfast.settings import Settings, environment_for_programs
+from holdfast.settings import environment_for_programs
 from holdfast.store import Store
 from holdfast.tokens.files import replace_file
 
@@ -48,14 +48,17 @@ def _mcp(
         bool, typer.Option("--http", help="Serve hosts over HTTP at /mcp instead of stdio.")
     ] = False,
     host: Annotated[
-        str | None,
+        str,
         typer.Option("--host", help="Address to listen on; any but 127.0.0.1 needs a token."),
-    ] = None,
+    ] = "127.0.0.1",
     port: Annotated[
-        int | None, typer.Option("--port", min=1, max=65_535, help="Port to listen on.")
-    ] = None,
+        int, typer.Option("--port", min=1, max=65_535, help="Port to listen on.")
+    ] = 8788,
     every: Annotated[
         bool, typer.Option("--all", help="Show hosts all tools of all servers.")
+    ] = False,
+    directory: Annotated[
+        bool, typer.Option("--directory", help="Show hosts the directory, however few the tools.")
     ] = False,
 ) -> None:
     """Run the MCP server, or with --config a gateway to other MCP servers.
@@ -74,19 +77,23 @@ def _mcp(
     """
     if call.invoked_subcommand is not None:
         return
-    settings = context.override(
-        mcp_config=config,
-        mcp_host=host,
-        mcp_port=port,
-        mcp_listing="all" if every else None,
-    ).settings
-    specs = _specs(settings) if settings.mcp_config else None
+    if every and directory:
+        raise HoldfastError(
+            "the tools can be listed in one way only", fix="Give --all or --directory."
+        )
+    listing: Literal["all", "directory", "auto"] = (
+        "all" if every else "directory" if directory else "auto"
+    )
+    settings, scope = context.settings, context.scope
+    specs = _specs(config) if config else None
     from holdfast.surfaces.mcp import running  # noqa: PLC0415 - the SDK takes 2 s to load
 
-    serve = running.serve_http if http else running.serve_pipe
     if http:
-        remark(f"Holdfast serves MCP at http://{settings.mcp_host}:{settings.mcp_port}/mcp")
-    asyncio.run(serve(settings, specs, context.scope))
+        remark(f"Holdfast serves MCP at http://{host}:{port}/mcp")
+        serving = running.serve_http(settings, specs, scope, listing, host=host, port=port)
+    else:
+        serving = running.serve_pipe(settings, specs, scope, listing)
+    asyncio.run(serving)
 
 
 @app.command(name="list")
@@ -105,7 +112,7 @@ def list_servers(
       holdfast mcp list --config mcp.json
       holdfast mcp list --config mcp.json --output json | jq '.[] | select(.state == "failed")'
     """
-    specs = _specs(context.override(mcp_config=config).settings)
+    specs = _specs(config)
 
     async def work(opened: Store) -> list[ServerReport]:
         return await reported(opened, context.scope)
@@ -156,8 +163,7 @@ def add(
         with_server,
     )
 
-    settings = Settings.load(mcp_config=config)
-    path = Path(settings.mcp_config or _DEFAULT_FILE).expanduser().resolve()
+    path = Path(config or _DEFAULT_FILE).expanduser().resolve()
     entry = entry_of(target, _pairs(env, "="), _pairs(header, ":"))
     try:
         after = with_server(path.read_bytes() if path.exists() else b"", name, entry)
@@ -192,8 +198,8 @@ def try_one(
     """
     from holdfast.surfaces.mcp.trying import try_server  # noqa: PLC0415 - the SDK loads for 2 s
 
-    settings = context.override(mcp_config=config).settings
-    spec, scope = _named(settings, name), context.scope
+    settings = context.settings
+    spec, scope = _named(config, name), context.scope
     tried: Tried = asyncio.run(try_server(spec, settings, scope, remark))
 
     def draw(console: Console) -> None:
@@ -225,7 +231,7 @@ def call(
     """
     from holdfast.surfaces.mcp.trying import call_tool  # noqa: PLC0415 - the SDK loads for 2 s
 
-    settings = context.override(mcp_config=config).settings
+    settings = context.settings
     try:
         given = msgspec.json.decode(arguments)
     except msgspec.DecodeError:
@@ -236,26 +242,26 @@ def call(
             where="ARGUMENTS",
             fix=f"Quote them, such as {_EXAMPLE_ARGUMENTS}; {{}} means no arguments.",
         )
-    spec, scope = _named(settings, name), context.scope
+    spec, scope = _named(config, name), context.scope
     answered: Answered = asyncio.run(call_tool(spec, settings, scope, tool, given, remark))
     context.emit(answered.result, lambda console: print_text(console, answered.text))
     if answered.is_error:
         raise typer.Exit(1)
 
 
-def _specs(settings: Settings) -> list[ServerSpec]:
+def _specs(config: str | None) -> list[ServerSpec]:
     from holdfast.surfaces.mcp.config import read_config  # noqa: PLC0415
 
-    path = Path(settings.mcp_config or _DEFAULT_FILE).expanduser()
+    path = Path(config or _DEFAULT_FILE).expanduser()
     return read_config(path, environment_for_programs())
 
 
-def _named(settings: Settings, name: str) -> ServerSpec:
-    specs = {spec.name: spec for spec in _specs(settings)}
+def _named(config: str | None, name: str) -> ServerSpec:
+    specs = {spec.name: spec for spec in _specs(config)}
     if name not in specs:
         raise SettingsError(
             "there is no server with this name",
-            where=settings.mcp_config or _DEFAULT_FILE,
+            where=config or _DEFAULT_FILE,
             fix=f"Use one of: {', '.join(specs)}." if specs else "Add it with `holdfast mcp add`.",
         )
     if specs[name].fault:

@@ -138,7 +138,7 @@ def ask(
     context = context.override(allow_urls=allow_urls)
     settings = context.settings
     stdin = read_text(_STDIN, settings) if _STDIN in sources else ""
-    limits = SourceLimits(allow_urls=settings.allow_urls, at_once=settings.research_parallel)
+    limits = SourceLimits(allow_urls=settings.allow_urls, at_once=settings.parallel_calls)
 
     async def work(opened: Store) -> Researched:
         workers = Workers(work_limits(settings))

@@ -91,11 +91,11 @@ def serve(
     settings = context.override(
         serve_host=host,
         serve_port=port,
-        openai_upstream=openai,
-        anthropic_upstream=anthropic,
-        gemini_upstream=gemini,
-        bedrock_upstream=bedrock,
-        cohere_upstream=cohere,
+        upstreams__openai__url=openai,
+        upstreams__anthropic__url=anthropic,
+        upstreams__gemini__url=gemini,
+        upstreams__bedrock__url=bedrock,
+        upstreams__cohere__url=cohere,
         serve_offline=offline,
         serve_workers=workers,
         request_limit=limit,
@@ -113,11 +113,9 @@ def _greet(settings: Settings, started: Started) -> None:
         offline = "the offline model, which only quotes"
         to = started.upstreams.get(family, offline if started.answers_offline else missing)
         remark(f"  {family:<9} → {to}")
-    for family in ("bedrock", "cohere"):
-        if family in started.upstreams:
-            remark(f"  {family:<9} → {started.upstreams[family]}")
-    for name in settings.upstreams:
-        remark(f"  {name:<9} → {started.upstreams[name]}")
+    for name, url in started.upstreams.items():
+        if name not in ("openai", "anthropic", "gemini"):
+            remark(f"  {name:<9} → {url}")
     if settings.serve_workers > 1:
         remark(f"  workers   → {settings.serve_workers} processes that share the store")
     remark(f"  store     → {without_password(settings.store_url) or _default_store(settings)}")

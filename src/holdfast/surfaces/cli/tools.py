@@ -12,7 +12,7 @@ from rich.table import Column
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, ToolError
 from holdfast.store.tool_shelf import StoredTool
-from holdfast.surfaces.mcp.pins import is_waiting, waiting
+from holdfast.surfaces.mcp.catalog import is_waiting, waiting
 
 from ._context import OUTPUT, WORKSPACE, CommandContext, shared_options
 from ._groups import CommandGroup

@@ -70,7 +70,7 @@ def worker(
         with suppress(NotImplementedError):  # on Windows, Ctrl-C ends the loop
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, working.stop)
-        await begin(opened, settings)
+        await begin(opened)
         remark(f"Holdfast runs the jobs of {opened.url} (press Ctrl-C to stop)")
         await working.run()
 

@@ -109,12 +109,13 @@ def _with_upstreams(context: CommandContext, environment: Mapping[str, str]) -> 
     """The same settings, in which every family has an upstream."""
     from holdfast.calling.upstreams import OFFICIAL  # noqa: PLC0415 - see wrap
 
-    def address(family: Family, chosen: str) -> str:
-        return chosen or upstream_of(family, environment) or OFFICIAL[family]
-
     settings = context.settings
+
+    def address(family: Family) -> str:
+        return settings.upstream(family).url or upstream_of(family, environment) or OFFICIAL[family]
+
     return context.override(
-        openai_upstream=address("openai", settings.openai_upstream),
-        anthropic_upstream=address("anthropic", settings.anthropic_upstream),
-        gemini_upstream=address("gemini", settings.gemini_upstream),
+        upstreams__openai__url=address("openai"),
+        upstreams__anthropic__url=address("anthropic"),
+        upstreams__gemini__url=address("gemini"),
     ).settings
