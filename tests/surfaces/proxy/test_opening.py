@@ -293,7 +293,7 @@ def test_a_model_that_copies_the_example_gets_a_hidden_answer_and_loses_the_tool
             body = request_in(
                 "openai-chat", chat("\n\n".join(paragraphs), question=question), stream=stream
             )
-            answered = ask(proxy.url + path_of("openai-chat", stream=stream), body, HEADERS)
+            answered = ask(proxy.url + path_of("openai-chat", stream=stream), body, KEYS)
             assert text_of("openai-chat", answered, stream=stream) == "At four."
         assert upstream.refused == []
         assert [withdrawn(got) for got in upstream.requests] == [False, True]
