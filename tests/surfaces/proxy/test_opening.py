@@ -290,15 +290,8 @@ def test_a_model_that_copies_the_example_gets_a_hidden_answer_and_loses_the_tool
     with Upstream() as upstream:
         upstream.always = turn
         with running_proxy({}, upstream.url) as proxy:
-<<<<<<< HEAD
             asked_about = chat("\n\n".join(paragraphs), question=question)
             answered = ask_model(proxy, "openai-chat", asked_about, stream=stream)
-=======
-            body = request_in(
-                "openai-chat", chat("\n\n".join(paragraphs), question=question), stream=stream
-            )
-            answered = ask(proxy.url + path_of("openai-chat", stream=stream), body, KEYS)
->>>>>>> testcopies
             assert text_of("openai-chat", answered, stream=stream) == "At four."
         assert upstream.refused == []
         assert [withdrawn(got) for got in upstream.requests] == [False, True]
