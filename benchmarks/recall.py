@@ -23,7 +23,7 @@ from benchmarks.recall_data import DATA, Asked, Talk, locomo, long_chats, longme
 from holdfast.cite import count as count_tokens
 from holdfast.extras import is_installed
 from holdfast.memory import HeldArrays
-from holdfast.memory.arrays import Floats, ScopeArrays
+from holdfast.memory.arrays import ScopeArrays
 from holdfast.memory.packing import Room, choose, packed, passages_of
 from holdfast.memory.pieces import sentences_of
 from holdfast.memory.question import Question, read_question
@@ -33,6 +33,8 @@ from holdfast.memory.weights import weights_of
 from holdfast.models import minilm
 from holdfast.models.embedding import open_embedder
 from holdfast.models.protocol import Embedder
+from holdfast.search.arrays import Floats
+from holdfast.search.fusion import summed, weighted
 from holdfast.search.words import words_of
 from holdfast.store import Scope
 from holdfast.store.opening import open_memory
@@ -105,12 +107,8 @@ def queries(prepared: Prepared, embedder: Embedder | None) -> Iterable[Query]:
 
 def weighed(query: Query, weights: Mapping[str, float]) -> Ranked:
     """Scores with these weights."""
-    parts = {
-        name: query.signals[name] * np.float32(weight)
-        for name, weight in weights.items()
-        if name in query.signals
-    }
-    return Ranked(np.sum(list(parts.values()), axis=0, dtype=np.float32), parts)
+    parts = weighted(query.signals, weights)
+    return Ranked(summed(parts.values(), (len(query.prepared.arrays.turn),)), parts)
 
 
 def texts_of(query: Query, ranked: Ranked, budget: int = BUDGET) -> dict[str, str]:

@@ -30,7 +30,7 @@ from holdfast.allocate.truncating import truncated
 from holdfast.engine import Holdfast
 from holdfast.models.embedding import open_embedder
 from holdfast.researching import Options, SourceText, conduct, markdown
-from holdfast.researching.index import WordIndex
+from holdfast.search.postings import TermIndex
 from holdfast.search.words import terms_of, words_of
 from holdfast.settings import Settings
 from holdfast.store import open_store
@@ -163,7 +163,8 @@ def _stuffed(case: Case, budget: int) -> tuple[set[str], str]:
 
 def _top_k(case: Case, budget: int) -> tuple[set[str], str]:
     texts = [document.text for document in case.documents]
-    scores = WordIndex.of(texts).scores(dict.fromkeys(terms_of(words_of(case.question)), 1.0))
+    index = TermIndex.of([terms_of(words_of(text)) for text in texts])
+    scores = index.scores(dict.fromkeys(terms_of(words_of(case.question)), 1.0))
     order = sorted(range(len(texts)), key=lambda n: -scores[n])
     return _joined([case.documents[n] for n in order], budget)
 

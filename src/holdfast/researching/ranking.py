@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from holdfast.memory.arrays import Floats
 from holdfast.researching.index import PassageIndex, names_in
+from holdfast.search.arrays import Floats
 from holdfast.search.words import terms_of, words_of
 
 _OF_SOURCE = 0.3

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 
 from holdfast.models.protocol import Embedder
+from holdfast.search.postings import encoded
 from holdfast.search.vectors import quantised
 from holdfast.search.words import fold, number_of, parts_of, terms_of, words_of
 from holdfast.toolbox.tool import Tool
@@ -31,7 +32,6 @@ _MOST_NODES = 400
 """Of a schema; the largest real one at hand has 250 with a name or a description."""
 _GRAM = 4
 _LONGEST_WORD = 40
-_MOST_COUNT = 255
 _EMBEDDED, _EMBEDDED_SCHEMA = 1_000, 600
 """Characters of a description and of a schema that vectors are made of."""
 _OF_TEXTS = (0.4, 0.6)
@@ -88,17 +88,14 @@ def _vectors(tools: Sequence[Tool], embedder: Embedder) -> Any:
 
 def _read(tool: Tool, vector: bytes) -> Read:
     texts = (tool.name, tool.description, schema_text(tool.parameters), tool.server)
-    counts = [Counter(terms_in(text[:_MOST_CHARACTERS])) for text in texts]
+    fields = [encoded(Counter(terms_in(text[:_MOST_CHARACTERS]))) for text in texts]
+    grams = grams_in(f"{tool.name} {tool.description[:_MOST_CHARACTERS]}")
     return Read(
-        fields=tuple(_numbers(each) for each in counts),
-        counts=tuple(bytes(min(n, _MOST_COUNT) for n in each.values()) for each in counts),
-        grams=_numbers(grams_in(f"{tool.name} {tool.description[:_MOST_CHARACTERS]}")),
+        fields=tuple(terms for terms, _ in fields),
+        counts=tuple(counts for _, counts in fields),
+        grams=np.fromiter(grams, dtype=np.uint32, count=len(grams)).tobytes(),
         vector=vector,
     )
-
-
-def _numbers(values: Iterable[int]) -> bytes:
-    return np.fromiter(values, dtype=np.uint32).tobytes()
 
 
 def _embedded(tool: Tool) -> tuple[str, str]:
