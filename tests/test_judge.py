@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.judge.__main__ import in_rounds
 from benchmarks.judge.conditions import HAS_READ, Rig, ask, question_messages
 from benchmarks.judge.contents import SIZES, Content, all_contents, first_tokens
 from benchmarks.judge.passages import passage_for
@@ -273,3 +274,13 @@ def test_the_report_of_a_known_file(tmp_path: Path) -> None:
     pair = next(line for line in lines if line.startswith("| proxy - full |"))
     assert "| 10 | 2 | 0 | +0.200" in pair
     assert lines[-1] == "late: 0.80 of what the passage put in by hand reaches."
+
+
+def test_a_limit_takes_the_first_question_of_each_content() -> None:
+    one, other = (Content(name, "file", "log", "small", 900, "text") for name in "ab")
+    asked = [
+        JudgeQuestion(f"{content.id}{number}", "tuning", "whole", "line", "?", "answer", content)
+        for content in (one, other)
+        for number in range(3)
+    ]
+    assert [question.id for question in in_rounds(asked)] == ["a0", "b0", "a1", "b1", "a2", "b2"]

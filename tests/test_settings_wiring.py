@@ -79,7 +79,12 @@ def observed(setting: Wired, value: object, folder: Path) -> object:
 
 def printed(folder: Path, *, color: str = "auto", output: str) -> bytes:
     done = run_process(
-        "models", "openai:gpt-4o", folder=folder, HOLDFAST_COLOR=color, HOLDFAST_OUTPUT=output
+        "config",
+        "models",
+        "openai:gpt-4o",
+        folder=folder,
+        HOLDFAST_COLOR=color,
+        HOLDFAST_OUTPUT=output,
     )
     return done.stdout
 

@@ -7,6 +7,7 @@ import contextlib
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -105,9 +106,25 @@ def _plan(
         chosen = [question for question in asked if question.about == layout]
         if options.quick:
             chosen = _spread(chosen, quick)
+        elif layout == "whole":
+            chosen = in_rounds(chosen)
         for name in names:
             if CONDITIONS[name].about == layout:
                 yield from ((name, question) for question in chosen[: options.limit])
+
+
+def in_rounds(asked: Sequence[JudgeQuestion]) -> list[JudgeQuestion]:
+    """Return the first question of each content, then the second: a limit leaves no kind out.
+
+    The question stands before the content there, so prompts about one content share no start.
+    """
+    rounds: Counter[str] = Counter()
+    numbered = []
+    for question in asked:
+        name = question.content.id if question.content else question.id
+        numbered.append((rounds[name], question))
+        rounds[name] += 1
+    return [question for _, question in sorted(numbered, key=lambda pair: pair[0])]
 
 
 def _spread(asked: Sequence[JudgeQuestion], number: int) -> list[JudgeQuestion]:

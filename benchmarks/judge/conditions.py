@@ -68,7 +68,7 @@ class Outcome(NamedTuple):
     is_client_call: bool = False
     """Whether the answer is another call of the client's tool."""
     openings: int = 0
-    """Calls of the proxy's tool."""
+    """Calls of the proxy's tool that were answered."""
     valid_openings: int = 0
     """Those that were answered with a part of the content."""
 
@@ -189,22 +189,21 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 
 def _with_openings(outcome: Outcome, content: str) -> Outcome:
-    """Return the outcome with its openings counted.
+    """Return the outcome with its openings counted: the calls of the proxy's tool that it answered.
 
-    An opening is valid if its result shows a line of the content. What the proxy says about it does
-    not matter, so that versions with different messages can be compared.
+    An opening is valid if its result shows a line or a value of the content. What the proxy says
+    about it does not matter, so that versions with different messages can be compared. A call after
+    which the proxy sends the first request again is none.
     """
-    own = {_TOOL["function"]["name"]}  # type: ignore[index]
-    openings = [
-        call for each in outcome.calls for call in each.calls if call["function"]["name"] not in own
-    ]
     packed = "".join(content.split())
-    valid = 0
-    for before, after in itertools.pairwise(outcome.calls):
-        added = after.messages[len(before.messages) :]
-        results = [text_of(message) for message in added if message["role"] == "tool"]
-        valid += sum(_shows_part(result, packed) for result in results)
-    return outcome._replace(openings=len(openings), valid_openings=valid)
+    results = [
+        text_of(message)
+        for before, after in itertools.pairwise(outcome.calls)
+        for message in after.messages[len(before.messages) :]
+        if message["role"] == "tool"
+    ]
+    valid = sum(_shows_part(result, packed) for result in results)
+    return outcome._replace(openings=len(results), valid_openings=valid)
 
 
 def _shows_part(result: str, packed: str) -> bool:

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 
 from holdfast.settings import Settings
+from tests.support.scripts import load
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "holdfast"
@@ -17,11 +17,7 @@ CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 
 
 def test_generated_files_are_what_the_code_says_now() -> None:
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    generate = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(generate)
+    generate = load(ROOT / "docs" / "generate.py")
     assert generate.stale_files() == [], "run `make docs`"
 
 

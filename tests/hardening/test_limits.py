@@ -15,13 +15,11 @@ import random
 from typing import Any
 from urllib.parse import quote
 
-import pytest
-
 from holdfast.settings import DailyLimit, UpstreamEntry
 from holdfast.store import Scope
 from tests.hardening.account import NUMBER, Account
 from tests.hardening.asks import Asked
-from tests.hardening.campaign import Campaign
+from tests.hardening.campaign import Campaign, short_and_full
 from tests.hardening.driving import Answer, Era, era
 
 TRIES = 10_020
@@ -263,10 +261,8 @@ async def _attacked(campaign: Campaign, most: int) -> None:
     assert used_up, "no limit was ever met"
 
 
-def test_no_request_goes_around_a_limit_or_to_anothers_objects(campaign: Campaign) -> None:
-    asyncio.run(_attacked(campaign, SHORT))
-
-
-@pytest.mark.campaign
-def test_no_request_ever_goes_around_a_limit_or_to_anothers_objects(campaign: Campaign) -> None:
-    asyncio.run(_attacked(campaign, TRIES))
+@short_and_full("tries", SHORT, TRIES, is_slow=False)
+def test_no_request_goes_around_a_limit_or_to_anothers_objects(
+    campaign: Campaign, tries: int
+) -> None:
+    asyncio.run(_attacked(campaign, tries))

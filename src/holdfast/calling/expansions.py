@@ -95,6 +95,8 @@ class _Part(NamedTuple):
     """Whether it is content, and no reason why there is none."""
     is_repeated: bool = False
     """Whether the same call was answered before in this answer."""
+    is_answer: bool = False
+    """Whether it answers the user's question, because the call copied the example of a citation."""
     unknown_ref: bool = False
     """Whether nothing is stored under the ref of the call."""
 
@@ -107,6 +109,8 @@ class _Answers(NamedTuple):
     """Calls that brought content; the others are refused."""
     repeated: int = 0
     """Calls that were answered before."""
+    copied: int = 0
+    """Calls that copied an example, and were given what the user asked."""
     tokens: int = 0
     """Of what was opened."""
     shown: Set[_Shown] = frozenset()
@@ -215,7 +219,9 @@ class Expansions:
             self._refusals >= _MOST_REFUSALS
             or self._rounds >= 2 * self._caps.rounds + _MOST_REFUSALS
         )
-        if following is None or not is_endless:
+        # What copied once copies again: of such models none answered while it had the tool.
+        is_copied = answers.copied == len(answers.results)
+        if following is None or not (is_endless or is_copied):
             return following
         if self.used.withdrawn:  # it calls what it may not call
             return None
@@ -387,6 +393,7 @@ class Expansions:
                 (*answers.results, (call, part.text)),
                 answers.opened + part.is_opened,
                 answers.repeated + part.is_repeated,
+                answers.copied + part.is_answer,
                 answers.tokens + (tokens if part.is_opened else 0),
                 shown,
             )
@@ -458,7 +465,12 @@ class Expansions:
         if not expansion.reason:
             shown.add((ref, options))
         is_unknown = expansion.reason in (NO_REF, UNKNOWN_REF)
-        return _Part(expansion.text, is_opened=not expansion.reason, unknown_ref=is_unknown)
+        return _Part(
+            expansion.text,
+            is_opened=not expansion.reason,
+            is_answer=expansion.is_answer,
+            unknown_ref=is_unknown,
+        )
 
     def _is_visible(self, ref: str, content: str) -> bool:
         """Return whether the messages that show a ref show all of this content too."""

@@ -37,6 +37,8 @@ _PLACEHOLDERS = frozenset(
 )  # fmt: skip
 _LONGEST_WORDS = 2_000
 """Characters of a question that are used: a longer one is a pasted document."""
+_LONGEST_ASKED = 300
+"""Characters of a question that is answered where a call copies an example: more is a task."""
 _LONGEST_NAME = 200
 _LONGEST_ARGUMENTS = 100_000
 """Characters of arguments that are searched for JSON or a ref where they are not JSON."""
@@ -193,7 +195,9 @@ def _options(given: dict[str, Any], question: str) -> ExpandOptions:
     common: dict[str, Any] = {} if most is None else {"max_tokens": most}
     first, *others = (msgspec.structs.replace(each, **common) for each in dict.fromkeys(attempts))
     options: ExpandOptions = msgspec.structs.replace(
-        first, otherwise=tuple(others), question=question
+        first,
+        otherwise=tuple(others),
+        question=question if len(question) <= _LONGEST_ASKED else "",
     )
     return options
 

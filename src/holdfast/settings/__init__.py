@@ -1,7 +1,7 @@
 """settings: the only room that reads the environment and the settings file.
 
-keys → sources → definitions → content → background → upstreams → table, each using only what stands
-before it.
+keys → sources → definitions → content → background → upstreams → table; each uses only those before
+it.
 """
 
 from holdfast.settings.background import WebSearch

@@ -1,6 +1,6 @@
-"""What every table of settings can do: load itself, say where each value is from, write a sample.
+"""The base class of tables of settings: loads values, traces their sources, writes a sample file.
 
-definitions: after sources. `Settings` is the table of Holdfast; tests bring tables of their own.
+definitions: after sources. `Settings` is the table of Holdfast; tests define others.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from holdfast.settings.sources import FILE_NAME, gather, joined, unknown_variabl
 
 
 class Definitions(msgspec.Struct, frozen=True, kw_only=True):
-    """What every table of settings can do; `Settings` is the table of Holdfast."""
+    """The base class of tables of settings; `Settings` is the table of Holdfast."""
 
     removed: ClassVar[Mapping[str, str]] = {}
-    """Former settings, and what to do instead."""
+    """Advice for each former setting, by its name."""
 
     @classmethod
     def defined(cls) -> tuple[Key, ...]:
@@ -69,7 +69,7 @@ class Definitions(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def sample(cls) -> str:
-        """Return a settings file with each default behind a `#`, ready to be changed."""
+        """Return a settings file with every default commented out."""
         head = (
             f"# {FILE_NAME}: every setting with its default.\n"
             "# Remove the # before a key to change it. The environment variable named\n"
@@ -82,5 +82,5 @@ class Definitions(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def __repr__(self) -> str:
-        shown = (f"{key.name}={key.shown(getattr(self, key.name))!r}" for key in self.defined())
-        return f"{type(self).__name__}({', '.join(shown)})"
+        fields = (f"{key.name}={key.shown(getattr(self, key.name))!r}" for key in self.defined())
+        return f"{type(self).__name__}({', '.join(fields)})"

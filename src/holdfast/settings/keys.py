@@ -60,7 +60,7 @@ class Key(NamedTuple):
 
     @property
     def expects(self) -> str:
-        """What a valid value is, in words: "a whole number, at least 1"."""
+        """A description of valid values: "a whole number, at least 1"."""
         match self.type:
             case inspect.LiteralType():
                 return f"one of {', '.join(self.choices)}"
@@ -122,7 +122,7 @@ def _folded(name: str) -> str:
 
 
 def _parsed(text: object, type_: inspect.Type) -> object:
-    """Return what a text of the environment stands for: JSON, unless the type is a scalar."""
+    """Return the value that a variable's text encodes: JSON, unless the type is a scalar."""
     return text if isinstance(type_, _SCALARS) else msgspec.json.decode(str(text))
 
 

@@ -1,4 +1,4 @@
-"""Every setting of Holdfast: its type with bounds, what it means, its default.
+"""Every setting of Holdfast, with type, bounds, description and default.
 
 table: the last of this folder; the answer cache, assembled turns and the servers are here, the rest
 in content, background and upstreams. From each field come the environment variable, the key of
@@ -22,7 +22,7 @@ from holdfast.settings.upstreams import UpstreamSettings
 
 
 class Settings(UpstreamSettings, frozen=True, kw_only=True):
-    """Every setting of Holdfast. A key arrives with the code that obeys it, never before."""
+    """Every setting of Holdfast. Add a key together with the code that obeys it."""
 
     removed: ClassVar[Mapping[str, str]] = REMOVED
 

@@ -75,13 +75,13 @@ def test_repair_writes_a_valid_body_to_stdout_and_its_deeds_to_stderr(cli: Cli, 
     result = cli("request", "validate", bad, "--repair")
     assert result.code == 0
     assert validate(result.out) == []
-    assert "mended A1 at $.messages[1]" in result.err
+    assert "repaired A1 at $.messages[1]" in result.err
 
 
 def test_repair_can_write_to_a_file(cli: Cli, bad: str) -> None:
-    result = cli("request", "validate", bad, "--repair", "--write", "mended.json")
+    result = cli("request", "validate", bad, "--repair", "--write", "repaired.json")
     assert result.out == ""
-    assert validate((cli.folder / "mended.json").read_bytes()) == []
+    assert validate((cli.folder / "repaired.json").read_bytes()) == []
 
 
 def test_repair_of_a_valid_body_gives_the_very_same_bytes(cli: Cli, good: str) -> None:
@@ -94,7 +94,7 @@ def test_repair_names_what_it_cannot_mend_and_exits_with_1(cli: Cli) -> None:
         "request", "validate", cli.write("empty.json", {"model": "m", "messages": []}), "--repair"
     )
     assert result.code == 1
-    assert result.err.startswith("left C4 at $.messages: ")
+    assert result.err.startswith("not repaired: C4 at $.messages: ")
 
 
 def test_write_without_repair_is_refused(cli: Cli, good: str) -> None:
@@ -110,26 +110,20 @@ def test_default_limits_are_those_of_the_library() -> None:
     assert limits_of(Settings()) == Limits()
 
 
-def test_max_body_bytes_limits_what_is_read(cli: Cli, good: str) -> None:
-    assert cli("request", "validate", good).code == 0
+@pytest.mark.parametrize("command", [("validate",), ("show",), ("convert", "--to", "gemini")])
+def test_max_body_bytes_limits_what_is_read(cli: Cli, good: str, command: tuple[str, ...]) -> None:
+    assert cli("request", *command, good).code == 0
     cli.monkeypatch.setenv("HOLDFAST_MAX_BODY_BYTES", "1000")
-    for command in (
-        ["request", "validate", good],
-        ["request", "show", good],
-        ["request", "convert", good, "--to", "gemini"],
-    ):
-        assert cli(*command).code == 2
+    assert cli("request", *command, good).code == 2
 
 
-def test_a_body_with_too_many_keys_is_refused(cli: Cli, good: str) -> None:
+@pytest.mark.parametrize("command", [("validate",), ("show",), ("convert", "--to", "gemini")])
+def test_a_body_with_too_many_keys_is_refused(
+    cli: Cli, good: str, command: tuple[str, ...]
+) -> None:
     few = partial(Limits, max_keys=10)
     cli.monkeypatch.setattr("holdfast.surfaces.cli._input.Limits", few)
-    for command in (
-        ["request", "validate", good],
-        ["request", "show", good],
-        ["request", "convert", good, "--to", "gemini"],
-    ):
-        assert cli(*command).code == 2
+    assert cli("request", *command, good).code == 2
 
 
 # show

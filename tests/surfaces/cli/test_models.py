@@ -113,7 +113,7 @@ def test_newer_prices_are_kept_in_the_data_folder_and_used(cli: Cli) -> None:
     result = cli("config", "models", "--update", source)
     kept = cli.folder / ".local" / "share" / "holdfast" / FILE_NAME
     assert result.code == 0
-    assert f"Kept the prices of 1 models in {kept}." in result.err
+    assert f"Stored the prices of 1 model in {kept}." in result.err
     assert json.loads(kept.read_bytes()) == PRICES
     (row,) = cli("config", "models", "openai:newest").json
     assert row["context_window"] == 77_000

@@ -61,7 +61,7 @@ def test_a_pipe_gets_json(cli: Cli, store: str) -> None:
 
 def test_nothing_is_read_again_that_was_read_by_the_same(cli: Cli, store: str) -> None:
     result = cli("memory", "recall", "bowl", "--store", store, "--reindex")
-    assert result.err == "0 turns were indexed again.\n"
+    assert result.err == "Indexed 0 turns again.\n"
 
 
 def test_forgetting_shows_what_would_go_before_it_goes(cli: Cli, store: str) -> None:

@@ -118,15 +118,12 @@ def test_a_provider_that_cannot_be_asked_is_told_beside_the_quotations(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOLDFAST_FORBID_MODEL_CALLS", "true")
-    said = cli(
-        "research", "summarise", "-", "--provider", "[cli]claude:haiku", stdin=REPORT.encode()
-    )
+    summarise = ("research", "summarise", "-", "--provider", "[cli]claude:haiku")
+    said = cli(*summarise, stdin=REPORT.encode())
     assert said.json[0]["provider"] == "extractive"
     assert "forbid" not in said.out or "may not be asked" in said.err
     monkeypatch.setenv("HOLDFAST_SUMMARIZATION_EXTRACTIVE", "false")
-    refused = cli(
-        "research", "summarise", "-", "--provider", "[cli]claude:haiku", stdin=REPORT.encode()
-    )
+    refused = cli(*summarise, stdin=REPORT.encode())
     assert (refused.code, refused.out) == (2, "")
     assert "All providers exhausted" in refused.err
     assert "millimetres" not in refused.err

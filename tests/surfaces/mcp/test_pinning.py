@@ -15,8 +15,8 @@ from holdfast.store import Scope, open_store
 from holdfast.surfaces.mcp.config import ServerSpec
 from holdfast.surfaces.mcp.gateway import Gateway
 from tests.surfaces.harness import Cli
-from tests.surfaces.mcp.gateways import gateway_over, host_of, in_memory
-from tests.surfaces.mcp.test_gateway import specs, words
+from tests.surfaces.mcp.gateways import gateway_over, host_of, in_memory, specs
+from tests.surfaces.mcp.test_gateway import words
 from tests.surfaces.mcp.test_starting import mute
 
 

@@ -16,8 +16,8 @@ from holdfast.surfaces.mcp.gateway import Gateway
 from holdfast.surfaces.mcp.own_tools import OWN_TOOLS
 from tests.jobs.test_summarising import Says, worked
 from tests.privacy.made import run
-from tests.surfaces.mcp.gateways import gateway_over, host_of, in_memory
-from tests.surfaces.mcp.test_gateway import specs, words
+from tests.surfaces.mcp.gateways import gateway_over, host_of, hosted, in_memory, specs
+from tests.surfaces.mcp.test_gateway import words
 
 MODEL = Settings(
     store_url="memory:",
@@ -52,10 +52,9 @@ async def queued(gateway: Gateway, kind: str) -> list[str]:
 
 def test_a_result_is_stored_and_its_facts_and_summary_are_queued_behind_the_extract() -> None:
     async def main() -> None:
-        way = in_memory({"reporter": reporter()})
-        async with (
-            gateway_over(specs("reporter"), way=way, listing="all", settings=MODEL) as gateway,
-            host_of(gateway) as host,
+        async with hosted({"reporter": reporter()}, listing="all", settings=MODEL) as (
+            gateway,
+            host,
         ):
             result = await host.call_tool("report", {})
             (ref,) = (result.meta or {})["holdfast/refs"]
@@ -76,10 +75,9 @@ def test_a_result_is_stored_and_its_facts_and_summary_are_queued_behind_the_extr
 
 def test_a_result_that_comes_again_is_told_with_its_summary_and_asked_about_once() -> None:
     async def main() -> None:
-        way = in_memory({"reporter": reporter()})
-        async with (
-            gateway_over(specs("reporter"), way=way, listing="all", settings=MODEL) as gateway,
-            host_of(gateway) as host,
+        async with hosted({"reporter": reporter()}, listing="all", settings=MODEL) as (
+            gateway,
+            host,
         ):
             first = words(await host.call_tool("report", {}))
             assert words(await host.call_tool("report", {})) == first  # until it is there
@@ -103,10 +101,9 @@ def test_a_result_that_comes_again_is_told_with_its_summary_and_asked_about_once
 )
 def test_what_is_not_worth_a_summary_is_not_queued(settings: Settings, lines: int) -> None:
     async def main() -> None:
-        way = in_memory({"reporter": reporter()})
-        async with (
-            gateway_over(specs("reporter"), way=way, listing="all", settings=settings) as gateway,
-            host_of(gateway) as host,
+        async with hosted({"reporter": reporter()}, listing="all", settings=settings) as (
+            gateway,
+            host,
         ):
             await host.call_tool("report", {"lines": lines})
             await gateway.engine.settle()

@@ -21,8 +21,8 @@ from holdfast.surfaces.mcp.running import check_address, http_app, serve_http
 from holdfast.surfaces.mcp.serving import own_server
 from tests.store.harness import content
 from tests.surfaces.harness import Cli
-from tests.surfaces.mcp.gateways import ERAS, gateway_over, host_of, in_memory
-from tests.surfaces.mcp.test_gateway import demo, specs, words
+from tests.surfaces.mcp.gateways import ERAS, gateway_over, host_of, in_memory, specs
+from tests.surfaces.mcp.test_gateway import demo, words
 
 LOG = "\n".join(f"{n:05} INFO request {n * 7} served" for n in range(3000))
 

@@ -20,11 +20,19 @@ from holdfast.surfaces.proxy.server import Server, base_url, listen, opened
 from holdfast.surfaces.proxy.service import Service
 from holdfast.wire.answers import EventParser
 from tests.fitting.test_citing import in_dialect
+from tests.surfaces.proxy.gatekeeper import KEY
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")
 FAMILIES = ("openai", "anthropic", "gemini", "bedrock", "cohere")
 PASSING = ("converse", "cohere")
 """Dialects whose answers pass as they come."""
+KEYS = {
+    "authorization": f"Bearer {KEY}",
+    "x-api-key": KEY,
+    "x-goog-api-key": KEY,
+    "anthropic-version": "2023-06-01",
+}
+"""Request headers that the upstream accepts in every dialect."""
 DRAIN_SECONDS = 10
 """For responses that a test leaves open: it is not to wait ten minutes for them."""
 _T = TypeVar("_T")
@@ -183,6 +191,19 @@ def request_in(dialect: str, chat_body: dict[str, Any], *, stream: bool = False)
     if stream and dialect == "openai-chat":
         body["stream_options"] = {"include_usage": True}
     return json.dumps(body).encode()
+
+
+def ask_model(
+    proxy: Running,
+    dialect: str,
+    question: dict[str, Any] | bytes,
+    *,
+    stream: bool = False,
+    headers: Mapping[str, str] = KEYS,
+) -> Answered:
+    """Send a chat request, or the bytes of one in its dialect, to the proxy and read the answer."""
+    body = question if isinstance(question, bytes) else request_in(dialect, question, stream=stream)
+    return ask(proxy.url + path_of(dialect, stream=stream), body, headers)
 
 
 def text_of(dialect: str, answered: Answered, *, stream: bool = False) -> str:

@@ -28,9 +28,16 @@ from holdfast.surfaces.proxy.connections import (
 from tests.fitting.test_citing import chat
 from tests.surfaces.proxy import faults
 from tests.surfaces.proxy.gatekeeper import KEY
-from tests.surfaces.proxy.harness import DIALECTS, Running, ask, path_of, request_in, running_proxy
+from tests.surfaces.proxy.harness import (
+    DIALECTS,
+    Running,
+    ask,
+    ask_model,
+    request_in,
+    running_proxy,
+)
 from tests.surfaces.proxy.test_server import Process
-from tests.surfaces.proxy.test_told_errors import KEYS, SHAPES
+from tests.surfaces.proxy.test_told_errors import SHAPES
 from tests.surfaces.proxy.upstream import Upstream
 
 PATIENCE = 30.0
@@ -160,7 +167,7 @@ def test_a_full_proxy_says_when_to_come_again(dialect: str) -> None:
             running_proxy(upstream=provider.url) as proxy,
             stalled(proxy, provider),
         ):
-            full = ask(proxy.url + path_of(dialect), request_in(dialect, chat("short")), KEYS)
+            full = ask_model(proxy, dialect, chat("short"))
             assert full.status == 503
             assert full.headers["retry-after"] == "1"
             assert full.headers["connection"] == "close"

@@ -17,8 +17,9 @@ from aiohttp import web
 from holdfast.settings import UpstreamEntry
 from tests.surfaces.proxy.harness import Running, ask, running_proxy
 from tests.surfaces.proxy.talking import gemini_types, genai
-from tests.surfaces.proxy.test_passing import Wire, asked, headers_of, said_to
+from tests.surfaces.proxy.test_passing import asked, headers_of, said_to
 from tests.surfaces.proxy.test_uploads import FILE
+from tests.surfaces.proxy.wire import Wire
 
 PATHS = [
     ("POST", "/upload/v1beta/files", "gemini"),
@@ -33,13 +34,6 @@ PATHS = [
     ("POST", "/backend-api/codex/responses", "openai"),
     ("GET", "/backend-api/wham/usage", "openai"),
 ]
-
-
-@pytest.fixture
-def wire() -> Iterator[Wire]:
-    made = Wire()
-    yield made
-    made.close()
 
 
 @contextmanager

@@ -17,9 +17,11 @@ from tests.surfaces.proxy import faults
 from tests.surfaces.proxy.gatekeeper import KEY
 from tests.surfaces.proxy.harness import (
     DIALECTS,
+    KEYS,
     Answered,
     Running,
     ask,
+    ask_model,
     path_of,
     request_in,
     running_proxy,
@@ -31,12 +33,6 @@ from tests.surfaces.proxy.upstream import Fault, Upstream
 
 SAID = says(text("Hello."))
 OTHER = says(text("From the other."))
-KEYS = {
-    "authorization": f"Bearer {KEY}",
-    "x-api-key": KEY,
-    "x-goog-api-key": KEY,
-    "anthropic-version": "2023-06-01",
-}
 SPEAKS = {"openai-chat": "openai", "openai-responses": "openai"}
 
 
@@ -146,7 +142,7 @@ def test_what_goes_on_does_not_fall_back(stream: bool) -> None:
         settings = {"upstreams": {"first": named(first, "openai-chat")}}
         with running_proxy(settings, upstream=other.url) as proxy:
             body = request_in("openai-chat", chat(log(400)), stream=stream)
-            answered = ask(proxy.url + path_of("openai-chat", stream=stream), body, KEYS)
+            answered = ask_model(proxy, "openai-chat", body, stream=stream)
             assert len(first.requests) == 2
             assert not other.requests, "it has not seen what was opened"
             assert b"From the other." not in answered.body
@@ -158,7 +154,7 @@ def test_what_goes_on_goes_where_it_began() -> None:
         settings = {"upstreams": {"first": named(busy, "openai-chat")}}
         with running_proxy(settings, upstream=other.url) as proxy:
             body = request_in("openai-chat", chat(log(400)))
-            answered = ask(proxy.url + path_of("openai-chat"), body, KEYS)
+            answered = ask_model(proxy, "openai-chat", body)
             assert text_of("openai-chat", answered).endswith("From the other.")
             assert answered.headers["x-holdfast-calls"] == "2"
             assert len(busy.requests) == 1
@@ -175,7 +171,7 @@ def test_a_fallback_that_is_too_small_is_left_out() -> None:
         }
         with running_proxy(settings) as proxy:
             body = request_in("openai-chat", chat("long " * 600))
-            answered = ask(proxy.url + path_of("openai-chat"), body, KEYS)
+            answered = ask_model(proxy, "openai-chat", body)
             assert answered.status == 429
             assert not small.requests
 
@@ -209,7 +205,7 @@ def test_what_passes_by_goes_by_its_model_too() -> None:
         with running_proxy(settings, upstream=vendor.url) as proxy:
             body = request_in("openai-chat", chat("short") | {"model": "qwen3"})
             headers = {**KEYS, "x-holdfast-bypass": "true"}
-            answered = ask(proxy.url + path_of("openai-chat"), body, headers)
+            answered = ask_model(proxy, "openai-chat", body, headers=headers)
             assert text_of("openai-chat", answered) == "From the other."
             assert answered.headers["x-holdfast-upstream"] == "local"
             assert local.requests[0].body == body

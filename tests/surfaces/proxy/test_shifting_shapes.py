@@ -19,7 +19,15 @@ from hypothesis import strategies as st
 
 from holdfast.cite import CitingRules
 from tests.fitting.test_citing import log
-from tests.surfaces.proxy.harness import Answered, Running, ask, path_of, running_proxy, turns_of
+from tests.surfaces.proxy.harness import (
+    Answered,
+    Running,
+    ask,
+    ask_model,
+    path_of,
+    running_proxy,
+    turns_of,
+)
 from tests.surfaces.proxy.replaying import FOLDING
 from tests.surfaces.proxy.shifting import (
     DIALECTS,
@@ -227,7 +235,7 @@ def test_a_mark_that_leaves_an_answer_takes_no_hidden_call_with_it(hops: int) ->
                 if isinstance(message["content"], list):
                     message["content"][-1] |= MARK
             body = json.dumps({**frame_in("anthropic"), "messages": shown}).encode()
-            answer = ask(proxy.url + path_of("anthropic"), body, HEADERS)
+            answer = ask_model(proxy, "anthropic", body)
             assert (answer.status, upstream.refused) == (200, [])
             before, sent = sent, [bare(m) for m in upstream.requests[-1].value["messages"]]
             assert sent[: len(before)] == before

@@ -9,14 +9,12 @@ from holdfast.errors import SettingsError
 from holdfast.settings import Settings, UpstreamEntry
 from holdfast.surfaces.proxy.upstreams import address, outgoing_headers
 from tests.fitting.test_citing import chat
-from tests.surfaces.proxy.gatekeeper import KEY
-from tests.surfaces.proxy.harness import ask, request_in, running_proxy
+from tests.surfaces.proxy.harness import KEYS, ask, request_in, running_proxy
 from tests.surfaces.proxy.spoken import says, text
 from tests.surfaces.proxy.upstream import Upstream as Provider
 from tests.wire.answers.streams import Script
 
 SAID: Script = says(text("Hello."))
-KEYS = {"authorization": f"Bearer {KEY}", "x-goog-api-key": KEY, "anthropic-version": "2023-06-01"}
 
 
 @pytest.mark.parametrize(

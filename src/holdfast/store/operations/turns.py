@@ -297,6 +297,7 @@ def _insert(
         index=index,
         **body,
     )
+    rows = rows or (yield _sql.added(scope))
     for (place,) in rows:
         word = _scope_word(scope)
         yield _sql.add_words(scope, place=place, scope_word=word, words=body["words"])

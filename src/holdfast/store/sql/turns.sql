@@ -47,7 +47,7 @@ INSERT INTO remembered (
     sha256, size, codec, data)
 VALUES (:workspace, :owner, :id, :said_in, :number, :role, :name, :at, :tokens, :print, :maker,
     :index, :sha256, :size, :codec, :data)
-ON CONFLICT DO NOTHING RETURNING place
+ON CONFLICT DO NOTHING
 
 -- name: add (postgres)
 INSERT INTO holdfast.remembered (
@@ -56,6 +56,13 @@ INSERT INTO holdfast.remembered (
 VALUES (:workspace, :owner, :id, :said_in, :number, :role, :name, :at, :tokens, :print, :maker,
     :index, :sha256, :size, :codec, :data, to_tsvector('english', :words))
 ON CONFLICT DO NOTHING RETURNING place
+
+-- On SQLite, between inserts into the index of words, RETURNING took 20 us, and this takes 2.
+
+-- name: added (sqlite)
+SELECT last_insert_rowid() WHERE changes() > 0
+
+-- name: added (postgres)
 
 -- PostgreSQL keeps the words in the turn's row; SQLite in an index of their own, from which a turn
 -- is removed by giving it the words that it was given.

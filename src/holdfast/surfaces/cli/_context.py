@@ -36,6 +36,11 @@ OUTPUT = ("output", "color")
 COLOR = ("color",)
 
 
+YesOption = Annotated[
+    bool, typer.Option("--yes", help="Remove them; without this option they are only listed.")
+]
+
+
 class _SharedOption(NamedTuple):
     """How an option is declared, and its default."""
 
@@ -103,7 +108,7 @@ _OPTIONS = {
 
 
 class CommandContext:
-    """The shared options of one call, and what a command does with them."""
+    """The shared options of one call, with functions that use them."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""groups: the table of top-level commands, and what a group does with a wrong name.
+"""groups: the table of top-level commands, and groups that suggest the right name.
 
 A command's module is imported only when the command is called: all together take a second.
 """

@@ -20,9 +20,9 @@ from holdfast.errors import HoldfastError, PrivacyError, StoreError
 from holdfast.extras import how_to_install
 from holdfast.store.answer_shelf import StoredAnswer
 
-from ._context import OUTPUT, WORKSPACE, CommandContext, shared_options
+from ._context import OUTPUT, WORKSPACE, CommandContext, YesOption, shared_options
 from ._groups import CommandGroup
-from ._output import one_line, remark, table
+from ._output import counted, one_line, remark, remark_removal, table
 from ._text import age
 
 app = typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)
@@ -70,17 +70,17 @@ def list_(
             reason = f"{reason}. {how_to_install('embeddings').rstrip('.')}"
         return await engine.answers.latest(limit, which), reason
 
-    kept, unlike = context.run_engine(work)
+    stored, unlike = context.run_engine(work)
 
     def draw(console: Console) -> None:
-        if not kept:
+        if not stored:
             remark("No answers match.")
         else:
-            console.print(_drawn(kept))
+            console.print(_drawn(stored))
         if unlike:
             remark(f"Only identical requests are answered: {unlike}.")
 
-    context.emit({"answers": [_built(each) for each in kept], "unlike": unlike}, draw)
+    context.emit({"answers": [_built(each) for each in stored], "unlike": unlike}, draw)
 
 
 @app.command()
@@ -142,9 +142,7 @@ def forget(
     older_than: Annotated[
         float, typer.Option("--older-than", min=0, help="Answers older than this many hours.")
     ] = 0.0,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Remove the answers; without it they are only listed.")
-    ] = False,
+    yes: YesOption = False,
 ) -> None:
     """Remove cached answers: one by its id, all made from a ref, or all that match the options.
 
@@ -174,8 +172,7 @@ def forget(
             remark("No answers match.")
             return
         console.print(_drawn(matches))
-        named = "1 answer" if len(matches) == 1 else f"{len(matches):,} answers"
-        remark(f"{named} removed." if yes else f"{named} would be removed: add --yes.")
+        remark_removal(len(matches), "answer", is_done=yes)
 
     context.emit({"removed": yes, "answers": [_built(each) for each in matches]}, draw)
 
@@ -215,8 +212,10 @@ def import_(
     outcome = context.run_engine(work)
 
     def draw(console: Console) -> None:
-        console.print(f"{outcome['answers']:,} answers and {outcome['contents']:,} contents"
-                      f"{' would be imported' if dry_run else ' imported'}.")  # fmt: skip
+        answers = counted(outcome["answers"], "answer")
+        contents = counted(outcome["contents"], "content")
+        verb = "would be imported" if dry_run else "imported"
+        console.print(f"{answers} and {contents} {verb}.")
         if outcome["skipped"]:
             rows = [(str(each["row"]), str(each["why"])) for each in outcome["skipped"]]
             console.print(table("row", "skipped because", rows=rows))
@@ -228,14 +227,14 @@ async def _imported(
     engine: Holdfast, row: CachedRow, counts: Counter[str], *, dry_run: bool
 ) -> str:
     """Store a row, or return the reason why it is skipped."""
-    left = None if row.expires_at is None else row.expires_at - time.time()
-    if left is not None and left <= 0:
+    ttl = None if row.expires_at is None else row.expires_at - time.time()
+    if ttl is not None and ttl <= 0:
         return "it has expired"
     try:
         if row.is_answer:
             if not dry_run:
                 await engine.answers.put(
-                    row.question, row.signature or _IMPORTED, row.answer, ttl=left
+                    row.question, row.signature or _IMPORTED, row.answer, ttl=ttl
                 )
             counts["answers"] += 1
         else:
@@ -250,7 +249,7 @@ async def _imported(
 
 
 _IMPORTED = "imported"
-"""The context of imported answers that have none of their own."""
+"""The context of imported answers without a context_signature."""
 
 
 def _built(stored: StoredAnswer) -> dict[str, object]:
@@ -269,7 +268,7 @@ def _built(stored: StoredAnswer) -> dict[str, object]:
     }
 
 
-def _drawn(kept: list[StoredAnswer]) -> Any:
+def _drawn(stored: list[StoredAnswer]) -> Any:
     now = time.time()
     rows = [
         (
@@ -278,11 +277,11 @@ def _drawn(kept: list[StoredAnswer]) -> Any:
             one_line(each.prompt),
             one_line(unpacked(each.answer).text),
         )
-        for each in kept
+        for each in stored
     ]
     numbers = [Column(name, justify="right") for name in ("age", "left", "hits")]
-    shown = (Column("question", ratio=1), Column("answer", ratio=1))
-    return table("id", *numbers, "shared", *shown, rows=rows)
+    texts = (Column("question", ratio=1), Column("answer", ratio=1))
+    return table("id", *numbers, "shared", *texts, rows=rows)
 
 
 def _left(stored: StoredAnswer, now: float) -> str:

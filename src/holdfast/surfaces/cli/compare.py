@@ -22,7 +22,7 @@ from holdfast.wire import read
 
 from ._context import OUTPUT, CommandContext, shared_options
 from ._input import limits_of, read_body
-from ._output import one_line, table
+from ._output import counted, one_line, table
 
 
 @shared_options(*OUTPUT)
@@ -97,7 +97,7 @@ def _draw(console: Console, rows: list[tuple[str, Comparison]]) -> None:
     answers = [_row(name, each) for name, each in rows]
     console.print(table("file", "question", "intent", *right, rows=answers))
     alike = sum(each.is_alike for _, each in rows)
-    console.print(f"{alike} of {len(rows)} answers are alike (over {SIMILAR}).")
+    console.print(f"{alike} of {counted(len(rows), 'answer')} alike (similarity over {SIMILAR}).")
 
 
 def _row(name: str, each: Comparison) -> list[object]:

@@ -14,7 +14,7 @@ from holdfast.store import Scope, Store
 from holdfast.store.records import Erased
 
 from ._context import OUTPUT, STORE, CommandContext, shared_options
-from ._output import remark
+from ._output import counted, remark
 
 
 @shared_options(*STORE, "user", *OUTPUT)
@@ -33,10 +33,10 @@ def erase(
 ) -> None:
     """Delete a session, a tenant or everything for good.
 
-    Every record goes: requests, originals, citations, remembered turns, facts, answers, tools and
-    journals. Then the files of the database are overwritten, even while a proxy uses them. On
-    PostgreSQL each table is rewritten, and locked while that runs. This cannot be undone. Backups,
-    exports and the logs of a PostgreSQL server are not changed.
+    This removes every record: requests, originals, citations, remembered turns, facts, answers,
+    tools and journals. Then the files of the database are overwritten, even while a proxy uses
+    them. On PostgreSQL each table is rewritten, and locked while that runs. This cannot be undone.
+    Backups, exports and the logs of a PostgreSQL server are not changed.
 
     The exit code is 1 if there was nothing to erase, or if bytes may be left in the files.
 
@@ -68,10 +68,7 @@ def erase(
     erased, is_overwritten = context.run(work)
 
     def draw(console: Console) -> None:
-        console.print(
-            f"Erased {erased.sessions:,} sessions with {erased.turns:,} requests, "
-            f"{erased.refs:,} refs and {erased.records:,} other records."
-        )
+        console.print(f"Erased {described(erased)}.")
 
     context.emit({**msgspec.to_builtins(erased), "overwritten": is_overwritten}, draw)
     if not erased and (session or tenant):
@@ -81,8 +78,15 @@ def erase(
         fail_to_overwrite()
 
 
+def described(erased: Erased) -> str:
+    """Return the numbers of erased records."""
+    sessions, requests = counted(erased.sessions, "session"), counted(erased.turns, "request")
+    refs, records = counted(erased.refs, "ref"), counted(erased.records, "other record")
+    return f"{sessions} with {requests}, {refs} and {records}"
+
+
 def fail_to_overwrite() -> NoReturn:
-    """Say that removed bytes may be left, and exit with 1, so that scripts do not go on."""
+    """Report that removed bytes may be left, and exit with 1, so that scripts stop."""
     remark(
         "The records are deleted, but their bytes may be left in the database's files: another "
         "process was reading an older state, or the disk has no room for a second copy. Run "
@@ -109,7 +113,7 @@ def _meant(session: str, tenant: str) -> str:
 
 
 def is_terminal() -> bool:
-    """Return whether a person can be asked."""
+    """Return whether standard input is a terminal."""
     return sys.stdin.isatty()
 
 

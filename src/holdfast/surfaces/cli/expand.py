@@ -62,7 +62,7 @@ def expand(
 ) -> None:
     """Print part of a stored content, as a model would read it with the tool expand_ref.
 
-    Without options it prints the first page. A note at the end says what remains and how to get
+    Without options it prints the first page. A note at the end names the rest and how to open
     it. The exit code is 1 if the content has no such part.
 
     \b
@@ -72,16 +72,16 @@ def expand(
       holdfast expand ref:log:9f2c4e1ab07d3358 --query "why did the build fail?"
       holdfast expand ref:html:77aa12cd34ef5678 --raw > page.html
     """
-    given = {
+    values = {
         "lines": lines, "page": page, "path": path, "fields": fields, "offset": offset,
         "limit": limit, "pattern": pattern, "query": query, "around": around,
         "max_tokens": max_tokens,
     }  # fmt: skip
     if raw:
-        _no_options(given)
+        _no_options(values)
         write_body(_original(context, ref), None)
         return
-    options = ExpandOptions.parse(given)
+    options = ExpandOptions.parse(values)
 
     async def work(opened: Store) -> Expansion:
         scope = await _holding(context, opened, ref)
@@ -99,8 +99,8 @@ def expand(
         raise typer.Exit(1)
 
 
-def _no_options(given: dict[str, Any]) -> None:
-    named = [f"--{name.replace('_', '-')}" for name, value in given.items() if value is not None]
+def _no_options(values: dict[str, Any]) -> None:
+    named = [f"--{name.replace('_', '-')}" for name, value in values.items() if value is not None]
     if named:
         raise ExpandError(
             f"--raw and {named[0]} cannot be combined",
@@ -110,7 +110,7 @@ def _no_options(given: dict[str, Any]) -> None:
 
 
 async def _holding(context: CommandContext, opened: Store, ref: str) -> Scope:
-    """The tenant that has a ref; where none has, any: it says so."""
+    """Return the tenant that has the ref, or else any tenant, where the lookup fails."""
     scopes = await context.scopes(opened)
     for scope in scopes[:-1]:
         if await opened.info(scope, ref) is not None:
@@ -132,12 +132,12 @@ def _original(context: CommandContext, ref: str) -> bytes:
 
 async def _check_there(opened: Store, scope: Scope, ref: str, reason: str) -> None:
     """Raise if it is the whole content that is missing, not the part."""
-    known = await opened.info(scope, ref)
-    if known is not None and known.state == "damaged":
+    info = await opened.info(scope, ref)
+    if info is not None and info.state == "damaged":
         raise DamagedContentError(
-            reason, where=known.ref_id, fix="Store the original again with `holdfast cite`."
+            reason, where=info.ref_id, fix="Store the original again with `holdfast cite`."
         )
-    if known is None or known.state == "removed":
+    if info is None or info.state == "removed":
         raise _not_there(ref, reason)
 
 

@@ -17,9 +17,9 @@ from holdfast.facts import Fact, FactFilter, FactKind, Indexes, Ledger, RankedFa
 from holdfast.models.embedding import open_embedder
 from holdfast.store import Store
 
-from ._context import OUTPUT, WORKSPACE, CommandContext, shared_options
+from ._context import OUTPUT, WORKSPACE, CommandContext, YesOption, shared_options
 from ._groups import CommandGroup
-from ._output import one_line, remark, table
+from ._output import one_line, remark, remark_removal, table
 from ._text import age
 
 app = typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)
@@ -35,7 +35,7 @@ LimitOption = Annotated[
 
 _T = TypeVar("_T")
 _SHORT = 12
-"""Characters of an id in a table: enough to tell facts apart, and to copy."""
+"""Characters of an id in a table: enough to be unique in practice."""
 
 
 @app.callback()
@@ -109,7 +109,7 @@ def search(
     \b
     Examples:
       holdfast memory facts search "where does Ann live?"
-      holdfast memory facts search "what is left to do?" --tag release -k 20
+      holdfast memory facts search "which tasks are open?" --tag release -k 20
     """
 
     async def work(ledger: Ledger) -> list[RankedFact]:
@@ -210,9 +210,7 @@ def forget(
     kind: KindOption = None,
     tag: TagOption = "",
     words: Annotated[str, typer.Option("--words", help="Only facts that contain this text.")] = "",
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Remove the facts; without it they are only listed.")
-    ] = False,
+    yes: YesOption = False,
 ) -> None:
     """Remove facts for good, superseded ones too.
 
@@ -233,8 +231,7 @@ def forget(
 
     facts = _with_ledger(context, work)
     _show(context, facts)
-    named = "1 fact" if len(facts) == 1 else f"{len(facts):,} facts"
-    remark(f"{named} removed." if yes else f"{named} would be removed: add --yes.")
+    remark_removal(len(facts), "fact", is_done=yes)
 
 
 async def _fact(ledger: Ledger, beginning: str) -> Fact:

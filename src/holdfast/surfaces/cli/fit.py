@@ -94,7 +94,7 @@ def fit(
 
 
 def _strategies(conversation: Conversation, counted: TokenCount) -> Table:
-    """What each strategy does, and could save at the most: to choose one by."""
+    """Return a table of strategies, each with the most that it could save."""
     savings = estimated_savings(conversation, counted)
     rows = [(name, f"{tokens:,}", STRATEGIES[name].description) for name, tokens in savings.items()]
     return table("strategy", Column("saves up to", justify="right"), "what it does", rows=rows)
@@ -114,15 +114,19 @@ def _report(console: Console, before: int, fitted: Fitted) -> None:
 
 
 def _diff(console: Console, before: Conversation, fitted: Fitted) -> None:
-    """Each message that went out beside what it stands for."""
+    """Print each sent message beside the messages that it replaces."""
     rows = []
     for message, (start, stop) in zip(
         fitted.state.sent.messages, fitted.state.origins, strict=True
     ):
-        same = stop - start == 1 and before.messages[start].raw == message.raw
+        is_unchanged = stop - start == 1 and before.messages[start].raw == message.raw
         was = f"{start}" if stop - start == 1 else f"{start} to {stop - 1}"
         old = _words(before, start) if stop - start == 1 else f"({stop - start} messages)"
-        new = "=" if same else _words(fitted.state.sent, fitted.state.sent.messages.index(message))
+        new = (
+            "="
+            if is_unchanged
+            else _words(fitted.state.sent, fitted.state.sent.messages.index(message))
+        )
         rows.append((was, message.role, old, new))
     console.print(table("#", "role", "before", "after", rows=rows))
 

@@ -78,7 +78,7 @@ def list_jobs(
         console.print(table(*map(_column, _COLUMNS), rows=rows))
         waiting = sum(depth.jobs for depth in figures.depths if depth.waiting_seconds)
         if waiting > _DEEP:
-            remark(f"{waiting:,} jobs are waiting: `holdfast jobs worker` adds a worker.")
+            remark(f"Jobs waiting: {waiting:,}. `holdfast jobs worker` adds a worker.")
 
     data = {
         "jobs": [_built(job) for job in newest],

@@ -1,4 +1,4 @@
-"""mcp: the commands that run the MCP server or gateway and manage the servers behind it."""
+"""mcp: the commands that run the MCP server or gateway and manage its servers."""
 
 from __future__ import annotations
 
@@ -233,17 +233,17 @@ def call(
 
     settings = context.settings
     try:
-        given = msgspec.json.decode(arguments)
+        decoded = msgspec.json.decode(arguments)
     except msgspec.DecodeError:
-        given = None
-    if not isinstance(given, dict):
+        decoded = None
+    if not isinstance(decoded, dict):
         raise HoldfastError(
             "the arguments are not a JSON object",
             where="ARGUMENTS",
             fix=f"Quote them, such as {_EXAMPLE_ARGUMENTS}; {{}} means no arguments.",
         )
     spec, scope = _named(config, name), context.scope
-    answered: Answered = asyncio.run(call_tool(spec, settings, scope, tool, given, remark))
+    answered: Answered = asyncio.run(call_tool(spec, settings, scope, tool, decoded, remark))
     context.emit(answered.result, lambda console: print_text(console, answered.text))
     if answered.is_error:
         raise typer.Exit(1)
@@ -296,9 +296,9 @@ def _cells(row: dict[str, Any]) -> list[object]:
     return [*map(printable, names), *(f"{number:,}" for number in numbers)]
 
 
-def _pairs(given: list[str] | None, sign: str) -> dict[str, str]:
+def _pairs(texts: list[str] | None, sign: str) -> dict[str, str]:
     pairs = {}
-    for text in given or ():
+    for text in texts or ():
         key, separator, value = text.partition(sign)
         if not separator or not key.strip():
             raise HoldfastError("a name and a value are needed", fix=f"Write NAME{sign}VALUE.")

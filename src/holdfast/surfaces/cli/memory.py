@@ -1,4 +1,4 @@
-"""memory: the commands that read and manage what sessions said."""
+"""memory: the group of commands for turns, facts and cached answers."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ app.add_typer(answers.app, name="answers")
 
 @app.callback()
 def _memory() -> None:
-    """Recall what was said in sessions, and manage facts and cached answers.
+    """Recall turns of past sessions, and manage facts and cached answers.
 
     \b
-    Find what was said:      holdfast memory recall "when does my first sprint end?"
-    Preview a turn:          holdfast memory assemble alfred "Plan the release"
-    Check the quality:       holdfast memory compare request.json
-    Forget turns:            holdfast memory forget --session nightly
-    Look up facts:           holdfast memory facts search "where does Ann live?"
-    List cached answers:     holdfast memory answers list
+    Find turns:           holdfast memory recall "when does my first sprint end?"
+    Preview a turn:       holdfast memory assemble alfred "Plan the release"
+    Test the quality:     holdfast memory compare request.json
+    Remove turns:         holdfast memory forget --session nightly
+    Search facts:         holdfast memory facts search "where does Ann live?"
+    List cached answers:  holdfast memory answers list
 
-    The proxy remembers turns in the mode `assemble`; programs call `Holdfast.remember`.
+    Turns come from `Holdfast.remember`, or from the proxy in the mode assemble.
     """

@@ -176,11 +176,11 @@ def _of_file(file: str, text: str) -> ContentItem:
 def _of_line(line: str, where: str) -> tuple[ContentItem, bool]:
     try:
         fields = msgspec.json.decode(line, type=_Line)
-        given = msgspec.to_builtins(fields) | {
+        item = msgspec.to_builtins(fields) | {
             "source_id": fields.source_id or where,
             "priority": 0.5 if fields.priority is None else fields.priority,
         }
-        return msgspec.convert(given, ContentItem), fields.priority is None
+        return msgspec.convert(item, ContentItem), fields.priority is None
     except (msgspec.MsgspecError, UnicodeError) as error:
         raise HoldfastError(
             f"the line is not a valid source: {str(error)[:200]}",

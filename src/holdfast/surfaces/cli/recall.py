@@ -17,8 +17,8 @@ from holdfast.models.embedding import recall_embedder
 from holdfast.store import Store
 from holdfast.store.turn_shelf import Remembered
 
-from ._context import OUTPUT, WORKSPACE, CommandContext, shared_options
-from ._output import one_line, remark, table
+from ._context import OUTPUT, WORKSPACE, CommandContext, YesOption, shared_options
+from ._output import counted, one_line, remark, remark_removal, table
 
 
 @shared_options(*WORKSPACE, *OUTPUT)
@@ -59,7 +59,7 @@ def recall(
         engine = Holdfast(opened, context.scope)
         engine.embedder = recall_embedder(context.settings)
         if reindex:
-            remark(f"{await engine.memory.reindex():,} turns were indexed again.")
+            remark(f"Indexed {counted(await engine.memory.reindex(), 'turn')} again.")
         return await engine.recall(question, session=session or None, k=k, token_budget=budget)
 
     recalled = context.run(work)
@@ -78,9 +78,7 @@ def forget(
     session: Annotated[
         str, typer.Option("--session", help="Only this session; alone: all of its turns.")
     ] = "",
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Remove the turns; without it they are only listed.")
-    ] = False,
+    yes: YesOption = False,
 ) -> None:
     """Remove remembered turns for good, by id or by session.
 
@@ -109,8 +107,7 @@ def forget(
         ]
         if rows:
             console.print(table("turn", "session", "when", "who", "said", rows=rows))
-        named = "1 turn" if len(turns) == 1 else f"{len(turns):,} turns"
-        remark(f"{named} removed." if yes else f"{named} would be removed: add --yes.")
+        remark_removal(len(turns), "turn", is_done=yes)
 
     context.emit([msgspec.to_builtins(turn) for turn in turns], draw)
 
@@ -123,7 +120,7 @@ def _draw(console: Console, recalled: Recalled) -> None:
     columns = (Column("score", justify="right"), "when", "session", "turn", "who", "said", "why")
     console.print(table(*columns, rows=map(_row, by_score)))
     console.print(
-        f"{len(recalled.passages):,} of {recalled.turns:,} turns, "
+        f"{len(recalled.passages):,} of {counted(recalled.turns, 'turn')}, "
         f"{recalled.tokens:,} of {recalled.budget:,} tokens."
     )
 
@@ -131,10 +128,10 @@ def _draw(console: Console, recalled: Recalled) -> None:
 def _row(passage: Passage) -> list[object]:
     strongest = ", ".join(f"{name} {value:+.1f}" for name, value in passage.signals.items())
     who = passage.name or passage.role
-    said = one_line(passage.text)
+    text = one_line(passage.text)
     turn = one_line(passage.turn_id)
     why = one_line(strongest)
-    return [f"{passage.score:.2f}", _when(passage.at), passage.session, turn, who, said, why]
+    return [f"{passage.score:.2f}", _when(passage.at), passage.session, turn, who, text, why]
 
 
 def _when(at: float) -> str:

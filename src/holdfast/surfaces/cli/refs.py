@@ -57,9 +57,9 @@ def refs(
             remark("Nothing is stored yet: `holdfast cite FILE` stores a content.")
             return
         now = time.time()
-        shown = _COLUMNS if console.width >= _WIDE else _NARROW
-        rows = [[_COLUMNS[name](info, now) for name in shown] for info in infos]
-        console.print(table(*map(_column, shown), rows=rows))
+        names = _COLUMNS if console.width >= _WIDE else _NARROW
+        rows = [[_COLUMNS[name](info, now) for name in names] for info in infos]
+        console.print(table(*map(_column, names), rows=rows))
 
     records = [{k: v for k, v in _built(info).items() if k != "compressed"} for info in infos]
     context.emit(records, draw)

@@ -1,4 +1,4 @@
-"""request: the commands that show, check and convert a request body."""
+"""request: the group of commands that show, check and convert a request."""
 
 from __future__ import annotations
 

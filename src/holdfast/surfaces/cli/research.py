@@ -24,7 +24,7 @@ from holdfast.workers import Workers
 from ._context import COLOR, OUTPUT, WORKSPACE, CommandContext, shared_options
 from ._groups import CommandGroup
 from ._input import read_content, read_text, write_body
-from ._output import Output, remark, table
+from ._output import Output, counted, remark, table
 from .pack import pack
 from .summarise import summarise
 
@@ -38,11 +38,11 @@ _STDIN = "-"
 _RUN = "research-"
 """How the names of runs begin."""
 _SHOWN_OF_A_NAME = 40
-"""Characters of a source's name beside its bar: its end tells more than its beginning."""
+"""Characters of a source's name beside its bar, from its end."""
 
 
 class _ResearchGroup(CommandGroup):
-    """A group in which `holdfast research QUESTION …` stands for `holdfast research ask …`."""
+    """A group that reads `holdfast research QUESTION …` as `holdfast research ask …`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments, with `ask` in front unless they name a command."""
@@ -132,7 +132,7 @@ def ask(
       holdfast research ask "What changed?" a.md https://example.com/b --allow-urls --out b.html
       holdfast research "Who decided it?" mail/ --model anthropic:claude-sonnet-4-5 --budget 200000
     """
-    # Not at the top: it brings numpy, for which every other command would wait.
+    # Imported here because numpy would slow every other command down.
     from holdfast.researching import Options, SourceLimits, conduct  # noqa: PLC0415
 
     context = context.override(allow_urls=allow_urls)
@@ -163,7 +163,7 @@ def ask(
     chosen = form or _SUFFIXES.get(out.suffix.lower() if out else "") or _default(settings)
     write_body(_written(report, chosen), out)
     _remarks(report)
-    if not report.sources_read:  # a script must be able to tell
+    if not report.sources_read:  # scripts look at the exit code
         raise HoldfastError(
             "no source could be read",
             where="sources",
@@ -209,8 +209,9 @@ def verify_report(
     def draw(console: Console) -> None:
         if verified.faults:
             console.print(table("where", "what is wrong", rows=verified.faults))
-        result = f"{len(verified.faults):,} faults" if verified.faults else "no faults"
-        remark(f"{verified.quotes:,} quotes from {verified.sources:,} sources: {result}")
+        faults = counted(len(verified.faults), "fault") if verified.faults else "no faults"
+        sources = counted(verified.sources, "source")
+        remark(f"{counted(verified.quotes, 'quote')} from {sources}: {faults}")
 
     context.emit(described, draw)
     if verified.faults:
@@ -246,9 +247,10 @@ def forget_run(
     forgotten = context.run(work)
 
     def draw(console: Console) -> None:
+        contents = counted(forgotten.removed, "content")
         console.print(
-            f"Removed {name} and {forgotten.removed:,} contents; {forgotten.shared:,} stay because "
-            "others use them. Reports of the run can no longer be verified."
+            f"Removed {name} and {contents}; {forgotten.shared:,} stay because others use them. "
+            "Reports of the run can no longer be verified."
         )
 
     context.emit({"run": name, **forgotten._asdict()}, draw)
@@ -271,16 +273,17 @@ def _written(report: Report, form: Format) -> bytes:
 
 
 def _remarks(report: Report) -> None:
-    counts = f"{len(report.findings):,} findings from {len(report.sources):,} sources"
+    sources = counted(len(report.sources), "source")
+    counts = f"{counted(len(report.findings), 'finding')} from {sources}"
     remark(f"{counts}; {report.sources_read:,} read, {len(report.left_out):,} left out")
     if report.model:
-        spent, whole = report.usage.tokens, report.source_tokens
-        remark(f"{spent:,} tokens of {report.model}, for sources of {whole:,} tokens")
+        spent, total = report.usage.tokens, report.source_tokens
+        remark(f"{spent:,} tokens of {report.model}, for sources of {total:,} tokens")
 
 
 @contextmanager
 def _bars(settings: Settings) -> Iterator[Progress]:
-    """A bar for each phase on a terminal, with tokens and source; elsewhere nothing."""
+    """Yield a function that draws a progress bar per phase on a terminal, and nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

@@ -27,7 +27,7 @@ from holdfast.wire import (
 
 from ._context import OUTPUT, CommandContext, shared_options
 from ._input import DialectOption, FileArgument, limits_of, read_body
-from ._output import Output, printable, table
+from ._output import Output, counted, printable, table
 
 FIRST_CHARACTERS = 60
 
@@ -94,20 +94,20 @@ def rows_of(conversation: Conversation) -> Iterator[MessageRow]:
 
 
 def heading(conversation: Conversation) -> RichText:
-    """Say in one line what the conversation is made of."""
+    """Return a line with the dialect, model and sizes of the conversation."""
     parts = [
         conversation.dialect,
         conversation.model or "no model named",
-        _count(len(conversation.messages), "message"),
-        _count(len(conversation.exchanges), "exchange"),
-        _count(len(conversation.tools), "tool"),
+        counted(len(conversation.messages), "message"),
+        counted(len(conversation.exchanges), "exchange"),
+        counted(len(conversation.tools), "tool"),
         "a system prompt" if conversation.system else "no system prompt",
     ]
     return RichText(printable(" · ".join(parts)))
 
 
 def message_table(rows: list[MessageRow], *, with_text: bool) -> Table:
-    """Lay the messages out, with as many of their first words as the width allows."""
+    """Return a table of messages, with as many of their first words as the width allows."""
     columns: list[Column | str] = [
         Column("#", justify="right", no_wrap=True),
         Column("exchange", justify="right", no_wrap=True),
@@ -173,7 +173,3 @@ def _text(block: Block) -> str:
 def _first_words(message: Message) -> str:
     words = " ".join(" ".join(_text(block)[:200] for block in message.blocks).split())
     return words if len(words) <= FIRST_CHARACTERS else words[: FIRST_CHARACTERS - 1] + "…"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -52,14 +52,14 @@ def stats(
         typer.Option("--url", help="The proxy to watch; the default is the one in the settings."),
     ] = None,
 ) -> None:
-    """Show what requests cost, and what they would have cost without Holdfast.
+    """Show the cost of requests, and their cost without Holdfast.
 
     \b
     requests    all requests; a failed one got no answer and saves nothing
     answered    requests answered from memory, which cost nothing, and their share
     untouched   input tokens as the clients asked
     billed      input tokens of all calls as the provider reports them, else as counted here;
-                includes what models opened
+                includes opened contents
     saved       untouched minus billed, and its share of untouched; negative for a loss
     ≈           marks a figure that contains an estimate
     cached      billed tokens read from the provider's cache, and their share of billed
@@ -71,7 +71,7 @@ def stats(
 
     Figures come from the store and cover all time; by session, the 50 most recently used sessions
     are shown. All conversations of a client session share a row; the last row sums requests without
-    a session id. What the offline model would have cost is shown below the table.
+    a session id. The list price of the offline model's answers is shown below the table.
 
     With --watch the figures come from a running proxy, with the counters of its process.
 
@@ -148,30 +148,30 @@ def _draw_quality(console: Console, measurements: dict[str, Any]) -> None:
     console.print(table("edit", *columns, rows=rows))
 
 
-def _watch(out: Output, look: Callable[[], dict[str, Any]], by: By) -> None:
-    """Draw what the proxy says every second; in a pipe, print it once."""
-    figures = look()
+def _watch(out: Output, fetch_figures: Callable[[], dict[str, Any]], by: By) -> None:
+    """Draw the proxy's figures every second; in a pipe, print them once."""
+    figures = fetch_figures()
     if out.as_json:
-        shown = {name: figures.get(name) for name in ("totals", f"by_{by}", "process")}
-        out.emit(shown, lambda _: None)
+        live = {name: figures.get(name) for name in ("totals", f"by_{by}", "process")}
+        out.emit(live, lambda _: None)
         return
     console = out.console
     with Live(drawn(figures, by, console.width), console=console, auto_refresh=False) as view:
         try:
             while True:
                 time.sleep(_EVERY_SECONDS)
-                view.update(drawn(look(), by, console.width), refresh=True)
+                view.update(drawn(fetch_figures(), by, console.width), refresh=True)
         except KeyboardInterrupt:
             return
 
 
 def drawn(figures: dict[str, Any], by: By, width: int) -> RenderableType:
-    """The figures of a report as a table, as wide as the terminal."""
+    """Return the figures of a report as a table, as wide as the terminal."""
     names = [name for name in _COLUMNS if name != "answered" or figures["totals"].get(name)]
-    shown = {name: _COLUMNS[name] for name in (names if width >= _WIDE else _NARROW)}
-    columns = [Column(name, justify="right", no_wrap=True) for name in shown]
+    cells = {name: _COLUMNS[name] for name in (names if width >= _WIDE else _NARROW)}
+    columns = [Column(name, justify="right", no_wrap=True) for name in cells]
     rows = [
-        (row["name"] or "unknown", *(write(row) for write in shown.values()))
+        (row["name"] or "unknown", *(write(row) for write in cells.values()))
         for row in (*figures[f"by_{by}"], figures["totals"])
     ]
     parts: list[RenderableType] = [
@@ -186,18 +186,18 @@ def drawn(figures: dict[str, Any], by: By, width: int) -> RenderableType:
 
 
 def _remarks(row: dict[str, Any]) -> Iterator[str]:
-    """Yield what the dollars of the table leave out."""
+    """Yield remarks on costs that the table does not include."""
     if row.get("demo_cost") or row.get("demo_saved_cost"):
         saved = row["demo_saved_cost"]
         compared = "less" if saved >= 0 else "more"
         yield (
-            "demo: of the offline model's answers nobody was billed; at list price they are "
+            "demo: nobody was billed for the offline model's answers; at list price they are "
             f"≈ ${dollars(row['demo_cost'])}, ≈ ${dollars(saved)} {compared} than without Holdfast"
         )
     if number := row.get("overflows"):
         yield (
-            f"requests that would not have fitted the model's window: {_number(number)}; no "
-            "saving is claimed for them"
+            f"requests that would not have fitted the model's window: {_number(number)}; they "
+            "count as no saving"
         )
     if row.get("unpriced"):
         number = _number(row["unpriced"])
@@ -205,7 +205,7 @@ def _remarks(row: dict[str, Any]) -> Iterator[str]:
 
 
 def _lazy(row: dict[str, Any]) -> str:
-    """How many requests went without the schemas of their tools, and what came of it."""
+    """Return a line on requests that were sent without the schemas of all tools."""
     return (
         f"tools set aside: in {_share(row['lazy'], row['turns'])} requests, "
         f"{_number(row['lazy_saved'])} tokens of schemas; "
@@ -219,7 +219,7 @@ def _number(count: int) -> str:
 
 
 def _share(part: int, total: int) -> str:
-    """A number, and its share in percent where there is something to be a share of."""
+    """Return a number, with its share in percent unless the total is 0."""
     return f"{_number(part)} ({percent(part, total)}%)" if total else _number(part)
 
 
@@ -247,13 +247,13 @@ def _dollars(row: dict[str, Any], field: str, estimates: str) -> str:
 
 
 _NARROW = ("requests", "untouched", "billed", "saved", "saved $")
-"""What a terminal of 80 columns has room for."""
+"""Columns that fit a terminal of 80 columns."""
 
 
 def _process(figures: dict[str, Any]) -> str:
     """The running process in a line."""
     answered = figures.get("requests_total", [])
-    failed = sum(int(one["value"]) for one in answered if int(one["status"]) >= 400)
+    failed = sum(int(each["value"]) for each in answered if int(each["status"]) >= 400)
     count = int(figures["added_seconds_count"])
     added = figures["added_seconds_sum"] / count * 1000 if count else 0.0
     return (

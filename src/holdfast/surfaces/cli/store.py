@@ -26,9 +26,10 @@ from holdfast.store.records import Cleaned, Damage, Erased, StoreStats
 
 from ._context import OUTPUT, STORE, TENANT, WORKSPACE, CommandContext, shared_options
 from ._groups import CommandGroup
-from ._output import remark, table
+from ._input import unreadable
+from ._output import counted, remark, table
 from ._progress import Progress
-from .erase import erase, fail_to_overwrite
+from .erase import described, erase, fail_to_overwrite
 from .refs import refs
 
 _CHUNK = 4_000_000
@@ -158,14 +159,14 @@ def verify(
     async def work(opened: Store) -> list[Damage]:
         nonlocal read
         damaged: list[Damage] = []
-        with Progress("Reading content") as shown:
+        with Progress("Reading content") as progress_line:
             for scope in await context.scopes(opened):
                 before = read
 
                 def progress(done: int, total: int, before: int = before) -> None:
                     nonlocal read
                     read = before + done
-                    shown(read, before + total)
+                    progress_line(read, before + total)
 
                 damaged += await opened.verify(scope, progress)
         return damaged
@@ -177,7 +178,7 @@ def verify(
             rows = [(d.sha256[:16], d.why, ", ".join(d.refs) or "a message") for d in damages]
             console.print(table("content", "what is wrong", "refs", rows=rows))
         else:
-            console.print(f"{read:,} contents and messages match their hashes.")
+            console.print(f"All contents and messages match their hashes ({read:,} read).")
 
     context.emit({"read": read, "damaged": msgspec.to_builtins(damages)}, draw)
     if damages:
@@ -225,9 +226,9 @@ def gc(
         ),
     ] = False,
 ) -> None:
-    """Remove expired contents and what closed sessions left behind.
+    """Remove expired contents and the contents of closed sessions.
 
-    What an open session uses stays, and so does everything written or read within --grace. A
+    Contents of open sessions stay, and so does everything written or read within --grace. A
     summary of each removed content stays, so that a model that asks for it gets an explanation.
 
     The proxy cannot know when a conversation ends: --idle-days first closes the sessions that were
@@ -256,22 +257,20 @@ def gc(
                 await close_idle(opened, scope, time.time() - idle_days * 86_400)
             parts.append(await opened.gc(scope, grace_seconds=grace))
         is_overwritten = await opened.scrub(whole=overwrite)
-        gone = Cleaned(*(sum(amounts) for amounts in zip(*map(astuple, parts), strict=True)))
-        return gone, erased, is_overwritten
+        cleaned = Cleaned(*(sum(amounts) for amounts in zip(*map(astuple, parts), strict=True)))
+        return cleaned, erased, is_overwritten
 
-    gone, erased, is_overwritten = context.run(work)
+    cleaned, erased, is_overwritten = context.run(work)
 
     def draw(console: Console) -> None:
         if days:
-            console.print(
-                f"Deleted {erased.sessions:,} sessions with {erased.turns:,} requests, "
-                f"{erased.refs:,} refs and {erased.records:,} other records."
-            )
+            console.print(f"Deleted {described(erased)}.")
         console.print(
-            f"Removed {gone.refs:,} refs and {gone.contents:,} contents ({gone.bytes:,} bytes)."
+            f"Removed {counted(cleaned.refs, 'ref')} and {counted(cleaned.contents, 'content')} "
+            f"({counted(cleaned.bytes, 'byte')})."
         )
 
-    report = msgspec.to_builtins(gone)
+    report = msgspec.to_builtins(cleaned)
     if days:
         report["deleted"] = msgspec.to_builtins(erased)
     if overwrite:
@@ -308,20 +307,20 @@ def export(
         scope = _only(await context.scopes(opened))
         figures = await opened.stats(scope)
         total, done = figures.refs + figures.sessions + figures.turns, 0
-        with _target(file) as target, Progress("Writing record") as shown:
+        with _target(file) as target, Progress("Writing record") as progress_line:
             async for line in opened.export(scope):
                 target.write(line)
                 done += 1
-                shown(done, total)
+                progress_line(done, total)
         return done - 1
 
     records = context.run(work)
     if file != "-":
-        remark(f"Wrote {records:,} records to {file}.")
+        remark(f"Wrote {counted(records, 'record')} to {file}.")
 
 
 def _only(scopes: list[Scope]) -> Scope:
-    """The one tenant there is: lines of several in one file could not be told apart again."""
+    """Return the only tenant, or raise an error: a file with several could not be imported."""
     if len(scopes) > 1:
         names = ", ".join(scope.workspace for scope in scopes[:5])
         raise StoreError(
@@ -334,7 +333,7 @@ def _only(scopes: list[Scope]) -> Scope:
 
 @contextmanager
 def _target(file: str) -> Iterator[BinaryIO]:
-    """A file that appears when it is whole, for its owner alone; or standard output."""
+    """Yield a private file that appears when it is complete, or standard output."""
     if file == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -346,7 +345,7 @@ def _target(file: str) -> Iterator[BinaryIO]:
             with os.fdopen(descriptor, "wb") as target:
                 yield target
                 target.flush()
-                os.fsync(target.fileno())  # after a power cut the name would stand for nothing
+                os.fsync(target.fileno())  # else the file could be empty after a power cut
             Path(name).replace(path)
         except BaseException:
             with suppress(OSError):
@@ -354,7 +353,7 @@ def _target(file: str) -> Iterator[BinaryIO]:
             raise
     except OSError as error:
         raise HoldfastError(
-            f"cannot write the file: {error.strerror}", where=file, fix="Choose another place."
+            f"cannot write the file: {error.strerror}", where=file, fix="Choose another file."
         ) from error
 
 
@@ -370,7 +369,7 @@ def import_(
     """Import the records that `holdfast store export` wrote.
 
     Records that the store already has are not changed, so importing twice does no harm. The
-    imported records belong to --user and --workspace, whoever exported them.
+    imported records belong to --user and --workspace.
 
     \b
     Examples:
@@ -386,7 +385,7 @@ def import_(
     new = context.run(work, creates=True)
 
     def draw(console: Console) -> None:
-        console.print(f"{new:,} records were new.")
+        console.print(f"Imported {counted(new, 'new record')}.")
 
     context.emit({"new": new}, draw)
 
@@ -400,20 +399,16 @@ def _source(file: str) -> Iterator[BinaryIO]:
         with Path(file).open("rb") as source:
             yield source
     except OSError as error:
-        raise HoldfastError(
-            f"cannot read the file: {error.strerror}",
-            where=file,
-            fix="Check its name, or use - for standard input.",
-        ) from error
+        raise unreadable(file, error) from error
 
 
 async def _lines(source: BinaryIO) -> AsyncIterator[bytes]:
     done = 0
-    with Progress("Reading record") as shown:
+    with Progress("Reading record") as progress_line:
         while lines := await asyncio.to_thread(source.readlines, _CHUNK):
             for line in lines:
                 done += 1
-                shown(done, 0)
+                progress_line(done, 0)
                 yield line
 
 

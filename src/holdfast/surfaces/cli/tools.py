@@ -14,10 +14,10 @@ from holdfast.errors import HoldfastError, ToolError
 from holdfast.store.tool_shelf import StoredTool
 from holdfast.surfaces.mcp.catalog import is_waiting, waiting
 
-from ._context import OUTPUT, WORKSPACE, CommandContext, shared_options
+from ._context import OUTPUT, WORKSPACE, CommandContext, YesOption, shared_options
 from ._groups import CommandGroup
 from ._input import limits_of, read_body
-from ._output import one_line, remark, table
+from ._output import one_line, remark, remark_removal, table
 from ._text import print_text
 
 app = typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)
@@ -116,7 +116,7 @@ def show(
       holdfast tools show github__create_issue
     """
     tool = context.run_engine(lambda engine: engine.toolbox.tool(name, server))
-    shown = {
+    described = {
         **_built(tool),
         "definition": orjson.loads(tool.definition),
         "offered": orjson.loads(tool.offered) if tool.offered else None,
@@ -124,12 +124,12 @@ def show(
 
     def draw(console: Console) -> None:
         console.print(_drawn([tool]))
-        console.print_json(orjson.dumps(shown["definition"]).decode(), ensure_ascii=True)
+        console.print_json(orjson.dumps(described["definition"]).decode(), ensure_ascii=True)
         if tool.offered:
             remark("The server now gives this definition, which is not accepted:")
-            console.print_json(orjson.dumps(shown["offered"]).decode(), ensure_ascii=True)
+            console.print_json(orjson.dumps(described["offered"]).decode(), ensure_ascii=True)
 
-    context.emit(shown, draw)
+    context.emit(described, draw)
 
 
 @app.command()
@@ -248,9 +248,7 @@ def forget(
     name: Annotated[str, typer.Argument(metavar="[TOOL]", help="The tool's name.")] = "",
     server: ServerOption = None,
     all_: Annotated[bool, typer.Option("--all", help="Every tool.")] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Remove the tools; without it they are only listed.")
-    ] = False,
+    yes: YesOption = False,
 ) -> None:
     """Remove a tool, the tools of a server, or all tools.
 
@@ -276,8 +274,7 @@ def forget(
             remark("No tools match.")
             return
         console.print(_drawn(matches))
-        named = "1 tool" if len(matches) == 1 else f"{len(matches):,} tools"
-        remark(f"{named} removed." if yes else f"{named} would be removed: add --yes.")
+        remark_removal(len(matches), "tool", is_done=yes)
 
     context.emit({"removed": yes, "tools": [_built(tool) for tool in matches]}, draw)
 

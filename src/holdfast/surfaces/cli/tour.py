@@ -44,9 +44,9 @@ TRY_NEXT = """\
 
 @shared_options(*COLOR)
 def tour(context: CommandContext) -> None:
-    """See Holdfast cite, open and fit parts of a sample conversation, and what it saves.
+    """See Holdfast cite, open and fit a sample conversation, and count the saving.
 
-    The tour runs in memory. It needs no API key and no network, and leaves nothing behind.
+    The tour runs in memory. It needs no API key and no network, and stores nothing.
 
     \b
     Examples:
@@ -77,12 +77,12 @@ async def _walk(console: Console) -> None:
         _step(console, "4. Look at the bill", "What both requests would cost at list prices:")
         console.print(drawn(figures, "model", console.width))
         console.print()
-        same = await session.rebuild(1) == asked
+        is_same = await session.rebuild(1) == asked
         _say(
             console,
             "untouched: as the agent asked. billed: as sent, including what the model opened. "
             "Nothing was lost: the first request, rebuilt from the sent request, its edits and the "
-            f"store, has {len(asked):,} bytes, {'identical' if same else 'which differ'}.",
+            f"store, has {len(asked):,} bytes, {'identical' if is_same else 'which differ'}.",
         )
     _step(console, "Try next", "")
     console.print(Text(TRY_NEXT))
@@ -106,7 +106,7 @@ def _cite(console: Console, fitted: Fitted) -> None:
 
 
 def _open(console: Console, part: Expansion) -> None:
-    """Print what the model gets for a ref."""
+    """Print the content that the model gets for a ref."""
     _step(
         console,
         "2. Open",

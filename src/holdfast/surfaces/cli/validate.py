@@ -63,7 +63,7 @@ def validate(
 
 
 def _detected(body: bytes, limits: Limits) -> str | None:
-    """The dialect that the body is in, or None for validate to say what is wrong with it."""
+    """Return the dialect of the body, or None if validate is to report why there is none."""
     try:
         return holdfast.wire.detect(body, limits=limits)
     except WireError:
@@ -71,7 +71,7 @@ def _detected(body: bytes, limits: Limits) -> str | None:
 
 
 def violation_table(violations: list[Violation]) -> Table:
-    """Lay violations out with the source of the rule that each one breaks."""
+    """Return a table of violations with the source of each rule."""
     return table(
         Column("rule", style="red", no_wrap=True),
         Column("path", min_width=24, overflow="fold"),
@@ -113,11 +113,11 @@ def _report(
 def _repair(
     body: bytes, dialect: str | None, model: str | None, limits: Limits, write: Path | None
 ) -> None:
-    mended = holdfast.repair(body, dialect, model, limits=limits)
-    write_body(mended.body, write)
-    for action in mended.actions:
-        remark(f"mended {action.rule} at {action.path}: {action.message}")
-    for violation in mended.left:
-        remark(f"left {violation.rule} at {violation.path}: {violation.message}")
-    if mended.left:
+    repaired = holdfast.repair(body, dialect, model, limits=limits)
+    write_body(repaired.body, write)
+    for action in repaired.actions:
+        remark(f"repaired {action.rule} at {action.path}: {action.message}")
+    for violation in repaired.left:
+        remark(f"not repaired: {violation.rule} at {violation.path}: {violation.message}")
+    if repaired.left:
         raise typer.Exit(1)

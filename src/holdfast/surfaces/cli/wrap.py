@@ -1,4 +1,4 @@
-"""wrap: the command that runs a program through a proxy of its own and prints a bill."""
+"""wrap: the command that runs a program through a temporary proxy and prints a bill."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def wrap(
         typer.Option("--limit", min=1, help="Maximum input tokens of a request, for all models."),
     ] = None,
 ) -> None:
-    """Run an agent through Holdfast, then print what it cost and what was saved.
+    """Run an agent through Holdfast, then print its cost and the saving.
 
     A proxy starts on a free port, the program is pointed at it, and both end together. Requests go
     where they would go without Holdfast: to the vendor, or to the address in OPENAI_BASE_URL,
@@ -55,7 +55,7 @@ def wrap(
       holdfast wrap aider -- --model gpt-5 main.py
       holdfast wrap -- python my_agent.py
 
-    The store keeps what was sent and what was hidden: see `holdfast stats`, or the dashboard of
+    The store keeps all requests and hidden contents: see `holdfast stats`, or the dashboard of
     `holdfast serve`.
     """
     environment = environment_for_programs()
@@ -70,8 +70,8 @@ def wrap(
         )
     context = context.override(request_limit=limit)
     program = Path(command[0]).stem
-    seen = program_environment(program, environment)
-    settings = context.settings if offline else _with_upstreams(context, seen)
+    client_environment = program_environment(program, environment)
+    settings = context.settings if offline else _with_upstreams(context, client_environment)
 
     from holdfast.surfaces.proxy import beside  # noqa: PLC0415 - other commands start faster
 
@@ -82,15 +82,15 @@ def wrap(
             words = (executable or "", *target.arguments, *command[1:])
             return beside.Program(words, environment | target.variables | variables)
 
-        said: list[str] = []
+        warnings: list[str] = []
         try:
-            with plain_warnings(said.append), silent_logs():
+            with plain_warnings(warnings.append), silent_logs():
                 code, report = asyncio.run(beside.beside(settings, program_at))
         except PermissionError as error:
             raise HoldfastError(
                 "this file is not executable", where=command[0], fix="Give a program."
             ) from error
-    for line in (*bill(report), *said):
+    for line in (*bill(report), *warnings):
         remark(line)
     raise typer.Exit(code)
 
@@ -98,7 +98,7 @@ def wrap(
 def _signed_in(
     program: str, environment: Mapping[str, str], arguments: Sequence[str]
 ) -> AbstractContextManager[dict[str, str]]:
-    """Return what lets a program sign in as it would without the proxy, as variables."""
+    """Return the variables that let a program sign in as it would without the proxy."""
     if program != "gemini":
         return nullcontext({})
     in_terminal = sys.stdin.isatty() and sys.stdout.isatty()
@@ -106,7 +106,7 @@ def _signed_in(
 
 
 def _with_upstreams(context: CommandContext, environment: Mapping[str, str]) -> Settings:
-    """The same settings, in which every family has an upstream."""
+    """Return the settings with an upstream for every provider."""
     from holdfast.calling.upstreams import OFFICIAL  # noqa: PLC0415 - see wrap
 
     settings = context.settings
