@@ -150,6 +150,7 @@ CLAIMS: dict[str, list[str]] = {
         "condensers' ceiling of 1 s for a megabyte |",
         f"contents from {pool.LARGE_BYTES // 1000} KB on, counting bodies from "
         f"{pool._LONG_LANE_BYTES // _MILLION} MB on",
+        f"{pool.WorkLimits().memory_bytes // _MILLION:,} MB are the system's limit",
         f"took longer than {pool.WorkLimits().seconds} seconds",
         f"`count_tokens` of more than {counting._COUNTED_AS_IS // _MILLION} MB",
     ],

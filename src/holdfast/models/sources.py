@@ -25,7 +25,8 @@ _LOOKED_AT = 100_000
 """Characters of a text without paragraphs that are taken apart into sentences."""
 # Possessive: digits that were taken for lines are not tried again as the rest of the line.
 _OPENED = re.compile(
-    r"\[(ref:[a-z0-9_]{1,40}:[0-9a-f]{16,64})\b(?: (lines [\d-]++))?+[^\n]*+\n(`{3,}+)\n"
+    r"^\[(ref:[a-z0-9_]{1,40}:[0-9a-f]{16,64})\b(?: (lines [\d-]++))?+[^\n]*+\n(`{3,}+)\n",
+    re.M,
 )
 """The first line of what was opened, and the fence behind which it stands."""
 _PLACE = re.compile(

@@ -35,7 +35,7 @@ def everything() -> list[tuple[tuple[str, ...], bool]]:
 
 
 ALL = everything()
-PATHS = {path for path, _ in ALL}
+PATHS = list(dict.fromkeys(path for path, _ in ALL))
 GROUPS = [path for path, is_group in ALL if is_group]
 
 
