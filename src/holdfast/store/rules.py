@@ -25,6 +25,8 @@ from holdfast.store.records import (
 from holdfast.store.refs import KIND, RefName, digest, parse
 from holdfast.store.scope import Scope
 
+MEMORY_URL = "memory:"
+"""The URL of every store in memory."""
 MOST_SUMMARY_CHARACTERS = 500
 SECRET_BYTES = 32
 """Of the key of a store: as many as SHA-256 gives."""

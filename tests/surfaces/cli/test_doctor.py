@@ -30,6 +30,8 @@ def test_a_fresh_installation_has_no_fault_and_says_what_could_be_added(tmp_path
     code, rows = findings(tmp_path, HOLDFAST_SERVE_PORT=str(free_port()))
     assert code == 0
     assert rows["store"]["state"] == rows["port"]["state"] == "ok"
+    assert rows["store"]["result"].startswith("nothing is stored yet; ")
+    assert "holdfast.db" in rows["store"]["result"]
     assert rows["upstreams"]["fix"].startswith("Give `holdfast serve --openai URL`")
     assert rows["key openai"]["state"] == "note"
     assert rows["extra postgres"]["state"] == "ok"

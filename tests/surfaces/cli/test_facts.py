@@ -59,6 +59,11 @@ def test_forgetting_is_shown_first(noted: Cli) -> None:
     assert "the filter is empty" in noted("memory", "facts", "forget", "--yes").err
 
 
+def test_nothing_to_forget_is_not_offered_for_removal(noted: Cli) -> None:
+    result = noted("memory", "facts", "forget", "--words", "zebra")
+    assert result.err == "0 facts would be removed.\n"
+
+
 def test_secrets_are_refused(cli: Cli) -> None:
     refused = cli("memory", "facts", "add", "The card is 4111 1111 1111 1111", "--source", "m")
     assert "credit_card" in refused.err

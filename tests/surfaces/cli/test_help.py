@@ -82,6 +82,8 @@ def test_an_older_name_is_answered_with_a_command_that_exists(cli: Cli, name: st
         (["validat"], "holdfast request validate"),
         (["sumarise", "x.md"], "holdfast research summarise"),
         (["store", "verfy"], "holdfast store verify"),
+        (["backup", "copy.db"], "holdfast store backup"),
+        (["export"], "holdfast store export"),
         (["memory", "facts", "serch"], "holdfast memory facts search"),
         (["mcp", "accept", "github"], "holdfast tools accept --server"),
         (["memory", "facts", "top"], "holdfast memory facts search"),

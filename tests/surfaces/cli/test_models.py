@@ -54,6 +54,13 @@ def test_a_narrow_terminal_shows_names_whole(cli: Cli) -> None:
     assert row.startswith("openai:gpt-4o-mini ")
 
 
+def test_the_list_of_all_models_fits_a_narrow_terminal(cli: Cli) -> None:
+    cli.monkeypatch.setenv("COLUMNS", "80")
+    lines = cli("config", "models", "--output", "table").out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("codex:gpt-4.1 ") for line in lines)
+
+
 def test_models_are_a_table_on_request(cli: Cli) -> None:
     head, _, row = cli(
         "config", "models", "openai:gpt-4o-mini", "--output", "table"

@@ -66,7 +66,9 @@ def test_nothing_is_read_again_that_was_read_by_the_same(cli: Cli, store: str) -
 
 def test_forgetting_shows_what_would_go_before_it_goes(cli: Cli, store: str) -> None:
     forget = ("memory", "forget", "--store", store)
-    assert [turn["id"] for turn in cli(*forget, "a").json] == ["a"]
+    listed = cli(*forget, "a")  # as JSON, where the turns alone do not show whether they are gone
+    assert [turn["id"] for turn in listed.json] == ["a"]
+    assert listed.err == "1 turn would be removed: add --yes.\n"
     assert "1 turn would be removed: add --yes." in cli(*forget, "a", "--output", "table").err
     assert "1 turn removed." in cli(*forget, "a", "--yes", "--output", "table").err
     assert cli(*forget, "a").json == []

@@ -142,6 +142,19 @@ def test_backup_is_a_store_and_takes_no_name_twice(filled: Cli) -> None:
     assert "Choose another name." in again.err
 
 
+@pytest.mark.parametrize("place", [(), ("--store", "memory:"), ("--store", "sqlite:///typo.db")])
+def test_a_store_that_does_not_exist_is_not_backed_up(cli: Cli, place: tuple[str, ...]) -> None:
+    result = cli("store", "backup", "copy.db", *place)
+    assert result.code == 2
+    assert "there is no store" in result.err
+    assert "Wrote" not in result.err
+    assert not list(cli.folder.rglob("*.db*"))
+
+
+def test_a_backup_into_a_missing_folder_says_the_next_step(filled: Cli) -> None:
+    assert "Check that the folder exists" in filled("store", "backup", "nowhere/copy.db").err
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -151,7 +164,6 @@ def test_backup_is_a_store_and_takes_no_name_twice(filled: Cli) -> None:
         (("import", "nowhere.jsonl"), "Check its name"),
         (("import", "diary.txt"), "Export again"),
         (("export", "nowhere/mine.jsonl"), "Choose another file"),
-        (("backup", "nowhere/copy.db"), "Check that the folder exists"),
         (("stats", "--user", ""), "Give 1 to 200 characters"),
     ],
 )

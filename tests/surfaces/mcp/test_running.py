@@ -155,6 +155,13 @@ def test_the_command_says_how_tools_are_listed_and_where_hosts_connect(
     assert served == [(listing,), (listing, "127.0.0.1", 8788), (listing, "::1", 9)]
 
 
+def test_an_address_that_is_refused_is_not_announced(cli: Cli) -> None:
+    refused = cli("mcp", "--http", "--host", "0.0.0.0")
+    assert refused.code == 2
+    assert "open to other machines" in refused.err
+    assert "serves MCP" not in refused.err
+
+
 def test_tools_are_not_listed_in_two_ways(cli: Cli) -> None:
     refused = cli("mcp", "--all", "--directory")
     assert (refused.code, "--all or --directory" in refused.err) == (2, True)

@@ -28,8 +28,6 @@ from holdfast.store.sqlite.driver import (
 from holdfast.store.sqlite.lane import closed, error_for_future
 from holdfast.store.sqlite.writer import Readers, Writer
 
-URL = "memory:"
-
 _T = TypeVar("_T")
 
 
@@ -37,7 +35,7 @@ class MemoryDatabase:
     """A database that ends with its process, or when it is closed; writer and readers in one."""
 
     def __init__(self) -> None:
-        self.url = URL
+        self.url = rules.MEMORY_URL
         self._lock = threading.Lock()
         """Held during a job: event loops of several threads may share a store."""
         self._db: apsw.Connection | None = _new_connection()
@@ -79,9 +77,9 @@ class MemoryDatabase:
         return self._on_connection(job)
 
     def _on_connection(self, job: Job[_T]) -> _T:
-        with in_our_words(URL), self._lock:
+        with in_our_words(rules.MEMORY_URL), self._lock:
             if self._db is None:
-                raise closed(URL)
+                raise closed(rules.MEMORY_URL)
             return job(self._db)
 
     def scrub_soon(self) -> None:

@@ -108,7 +108,8 @@ def remark(text: str) -> None:
 def remark_removal(number: int, noun: str, *, is_done: bool) -> None:
     """Say how many records were removed, or would be with --yes."""
     named = counted(number, noun)
-    remark(f"{named} removed." if is_done else f"{named} would be removed: add --yes.")
+    hint = ": add --yes" if number else ""
+    remark(f"{named} removed." if is_done else f"{named} would be removed{hint}.")
 
 
 def counted(number: int, noun: str) -> str:

@@ -20,7 +20,9 @@ from holdfast.errors import HoldfastError
 from holdfast.extras import EXTRAS, how_to_install, is_installed
 from holdfast.settings import Settings, environment_for_programs
 from holdfast.store import Store
+from holdfast.store.opening import FILE_NAME
 from holdfast.store.postgres.address import without_password
+from holdfast.store.rules import MEMORY_URL
 
 from ._clients import INSTALLS
 from ._context import OUTPUT, STORE, CommandContext, shared_options, with_store
@@ -107,7 +109,11 @@ def _store(settings: Settings) -> Iterator[CheckResult]:
     except HoldfastError as error:
         yield CheckResult("store", "fault", f"{error.what} ({error.where}).", error.fix or "")
         return
-    if damages:
+    if url == MEMORY_URL and not settings.store_url:
+        place = settings.data_folder
+        where = place / FILE_NAME if place else FILE_NAME
+        yield CheckResult("store", "ok", f"nothing is stored yet; it will be in {where}.")
+    elif damages:
         text = f"{without_password(url)}: {counted(damages, 'damaged content')}."
         yield CheckResult("store", "fault", text, "`holdfast store verify` lists them.")
     else:

@@ -89,6 +89,7 @@ def _mcp(
     from holdfast.surfaces.mcp import running  # noqa: PLC0415 - the SDK takes 2 s to load
 
     if http:
+        running.check_address(host, settings)  # before the address is announced
         remark(f"Holdfast serves MCP at http://{host}:{port}/mcp")
         serving = running.serve_http(settings, specs, scope, listing, host=host, port=port)
     else:

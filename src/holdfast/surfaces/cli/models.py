@@ -183,7 +183,9 @@ def _short(tokens: int | None) -> str:
 
 
 def _dollars(amount: Decimal | None) -> str:
-    return NOTHING if amount is None else f"{amount.normalize():f}"
+    if amount is None:
+        return NOTHING
+    return f"{round(amount, 6).normalize():f}"  # the price list has 0.18000000000000002
 
 
 def _json(row: ModelRow) -> dict[str, Any]:

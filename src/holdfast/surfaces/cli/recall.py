@@ -107,9 +107,9 @@ def forget(
         ]
         if rows:
             console.print(table("turn", "session", "when", "who", "said", rows=rows))
-        remark_removal(len(turns), "turn", is_done=yes)
 
     context.emit([msgspec.to_builtins(turn) for turn in turns], draw)
+    remark_removal(len(turns), "turn", is_done=yes)
 
 
 def _draw(console: Console, recalled: Recalled) -> None:

@@ -21,8 +21,10 @@ from rich.console import Console
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.jobs.sweeping import close_idle
 from holdfast.store import Scope, Store
+from holdfast.store.opening import FILE_NAME
 from holdfast.store.protocol import GRACE_SECONDS
 from holdfast.store.records import Cleaned, Damage, Erased, StoreStats
+from holdfast.store.rules import MEMORY_URL
 
 from ._context import OUTPUT, STORE, TENANT, WORKSPACE, CommandContext, shared_options
 from ._groups import CommandGroup
@@ -428,5 +430,15 @@ def backup(
     Examples:
       holdfast store backup holdfast-monday.db
     """
-    context.run(lambda opened: opened.backup(file), creates=True)
+
+    async def work(opened: Store) -> None:
+        if opened.url == MEMORY_URL:  # also if the default file is missing
+            raise StoreError(
+                "there is no store to back up",
+                where=context.settings.store_url or FILE_NAME,
+                fix="Name one with --store, or set data_dir to the folder that has it.",
+            )
+        await opened.backup(file)
+
+    context.run(work)
     remark(f"Wrote {file}.")
