@@ -252,6 +252,9 @@ class Store(Protocol):
         done in small transactions, so that others can write in between.
         """
 
+    async def erase_session(self, scope: Scope) -> Erased:
+        """Remove a session as `delete_session` does, and return the numbers of all its records."""
+
     async def erase(self, scope: Scope) -> Erased:
         """Remove every record of this user and workspace, whatever session the scope names.
 

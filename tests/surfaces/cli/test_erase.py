@@ -11,6 +11,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from holdfast import Holdfast, Settings
 from holdfast.store import Scope, Store, open_store
 from tests.store.everything import fill
 from tests.store.harness import session, turn
@@ -196,3 +197,16 @@ def test_gc_overwrites_a_large_file_only_where_it_is_asked_to(
     assert written == []
     assert filled("store", "gc", "--overwrite").json["overwritten"] is True
     assert written == ["file"]
+
+
+def test_a_session_that_has_only_remembered_turns_is_said_to_be_erased(cli: Cli) -> None:
+    async def work() -> None:
+        settings = Settings(data_dir=str(cli.folder / FOLDER))
+        async with Holdfast.open(settings=settings) as engine:
+            await engine.remember("alfred", [{"role": "user", "content": "We chose Postgres."}])
+
+    asyncio.run(work())
+    erased = cli("store", "erase", "--session", "alfred", "--yes")
+    assert erased.code == 0
+    assert erased.json["records"] >= 1
+    assert "Nothing has that name" not in erased.err

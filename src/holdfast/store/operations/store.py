@@ -171,11 +171,14 @@ class SqlStore:
 
     async def delete_session(self, scope: Scope) -> int:
         """Remove a session, its turns and the refs that only it used."""
+        return (await self.erase_session(scope)).refs
+
+    async def erase_session(self, scope: Scope) -> Erased:
+        """Remove a session as `delete_session` does, and return the numbers of all its records."""
         rules.check_session(scope)
-        erased = await self._runner.remove(
+        return await self._runner.remove(
             sessions.TABLES, sessions.delete_whole, scope, self._clock()
         )
-        return erased.refs
 
     # Usage, calibration, audit.
 

@@ -98,11 +98,7 @@ def fail_to_overwrite() -> NoReturn:
 async def _erase_session(store: Store, scopes: list[Scope], session: str) -> Erased:
     erased = Erased()
     for scope in scopes:
-        record = await store.session(scope.of(session))
-        refs = await store.delete_session(scope.of(session))
-        if record is not None:
-            erased += Erased(sessions=1, turns=record.turns)
-        erased += Erased(refs=refs)
+        erased += await store.erase_session(scope.of(session))
     return erased
 
 
