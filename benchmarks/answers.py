@@ -17,13 +17,12 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from holdfast.answers.guards import GUARDS, disagreement
+from holdfast.answers.guards import GUARDS, disagreement, unshared_because
 from holdfast.answers.reading import Reading, read
-from holdfast.answers.sharing import unshared_because
-from holdfast.answers.vectors import cosines, quantized, vector_of
+from holdfast.answers.vectors import cosines, encoded, vector_of
 from holdfast.models.embedding import open_embedder
 from holdfast.models.protocol import Embedder
-from tests.recorded import DATA
+from tests.support.recorded import DATA
 
 PAIRS = DATA / "cache_pairs" / "pairs.jsonl"
 THRESHOLD = 0.97
@@ -82,7 +81,7 @@ def run(console: Console) -> None:
 def _pairs(embedder: Embedder) -> list[Pair]:
     rows = [json.loads(line) for line in PAIRS.read_text("utf-8").splitlines()]
     texts = sorted({row[side] for row in rows for side in ("a", "b")})
-    plain = dict(zip(texts, map(quantized, embedder.embed(texts)), strict=True))
+    plain = dict(zip(texts, map(encoded, embedder.embed(texts)), strict=True))
     readings = {text: read(text) for text in texts}
     readable = [text for text in texts if readings[text] is not None]
     vectors = {text: vector_of(_sure(readings[text]), embedder) for text in readable}

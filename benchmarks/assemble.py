@@ -24,11 +24,11 @@ from rich.table import Table
 from benchmarks.recall import stands_in
 from benchmarks.recall_data import DATA, Asked, Talk, locomo
 from holdfast.assemble import AssembledContext
-from holdfast.assemble.packs import PACKS
-from holdfast.condense.words import words_of
+from holdfast.assemble.intents import PACKS
 from holdfast.engine import Holdfast
 from holdfast.facts import Fact
 from holdfast.facts.dates import resolve_dates
+from holdfast.search.words import words_of
 from holdfast.settings import Settings
 
 TARGET_MS = 15

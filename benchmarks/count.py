@@ -23,7 +23,7 @@ from holdfast import count, read
 from holdfast.tokens import Calibration, TokenCount
 from holdfast.tokens.vocabulary import Memory, count_ordinary
 from holdfast.wire import Conversation
-from tests.recorded import DATA, PLATFORMS, requests, trajectories
+from tests.support.recorded import DATA, PLATFORMS, requests, trajectories
 
 TARGETS = {
     "openai-chat": (0.5, 5),

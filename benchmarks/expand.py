@@ -12,9 +12,9 @@ from rich.table import Table
 from benchmarks import ratios
 from benchmarks.measure import best_ms
 from holdfast.condense.condenser import Passage
-from holdfast.condense.question import terms
-from holdfast.condense.relevance import rank
 from holdfast.expand import ExpandOptions, expand, pages
+from holdfast.search.passages import rank
+from holdfast.search.query import terms
 from holdfast.tokens.vocabulary import count_ordinary
 
 SIZE = 100_000

@@ -23,9 +23,9 @@ from rich.table import Table
 
 from benchmarks import ratios
 from holdfast.facts import Indexes, Ledger
-from holdfast.facts.words import terms_of
 from holdfast.models.embedding import open_embedder
 from holdfast.models.protocol import Embedder
+from holdfast.search.words import fact_terms
 from holdfast.store import Scope, open_store
 from holdfast.store.fact_shelf import key_of
 from tests.store.postgres_server import running_server
@@ -172,7 +172,7 @@ def _fts(url: str, questions: list[str]) -> Timing:
             "SELECT f.id, f.text FROM (SELECT rowid AS number FROM temp.plain WHERE plain MATCH ?"
             " ORDER BY rank LIMIT 12) AS best JOIN facts AS f USING (number)"
             " WHERE f.workspace = ? AND f.owner = ?",
-            (" OR ".join(terms_of(question)), _SCOPE.workspace, _SCOPE.user),
+            (" OR ".join(fact_terms(question)), _SCOPE.workspace, _SCOPE.user),
         ).fetchall()
         seconds.append(time.perf_counter() - began)
     db.close()
@@ -193,7 +193,7 @@ async def _tsvector(url: str, questions: list[str]) -> Timing:
             "SELECT id, text FROM plain, to_tsquery('english', $1) AS asked"
             " WHERE words @@ asked AND workspace = $2 AND username = $3"
             " ORDER BY ts_rank(words, asked) DESC LIMIT 12",
-            " | ".join(terms_of(question)),
+            " | ".join(fact_terms(question)),
             *(_SCOPE.workspace, _SCOPE.user),
         )
 

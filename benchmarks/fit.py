@@ -24,7 +24,7 @@ from holdfast.tokens import vocabulary
 from holdfast.trim import AnchorPreservationManager, ContextOptimizationEngine, Piece
 from holdfast.trim.pieces import pieces_of
 from holdfast.wire import Conversation
-from tests.recorded import DATA, trajectories
+from tests.support.recorded import DATA, trajectories
 
 # Share of the price of plain input: read from the cache, written to it.
 PRICES = {"Anthropic-like": (0.1, 1.25), "OpenAI-like": (0.5, 1.0)}

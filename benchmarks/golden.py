@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.replay import WINDOW, _recordings
-from tests.recorded import DATA
+from tests.support.recorded import DATA
 from tests.surfaces.proxy.harness import DIALECTS, running_proxy
 from tests.surfaces.proxy.replaying import Retold, retell, story_of
 from tests.surfaces.proxy.upstream import Upstream

@@ -27,7 +27,7 @@ from benchmarks.fit import PRICES
 from holdfast.calling.finding import lazy_rules
 from holdfast.fitting import FitOptions, fit_request
 from holdfast.settings import Settings
-from tests.recorded import DATA
+from tests.support.recorded import DATA
 from tests.surfaces.proxy.harness import DIALECTS, request_in, running_proxy
 from tests.surfaces.proxy.lazy_replaying import kept_shares, lazy_model, requests_of, with_tools
 from tests.surfaces.proxy.replaying import (
@@ -68,7 +68,7 @@ def _replayed(console: Console, more: list[dict[str, Any]]) -> None:
     for dialect, way in (*((dialect, "own") for dialect in DIALECTS), ("anthropic", "provider")):
         sums: Counter[str] = Counter()
         shares: list[float] = []
-        settings = {"lazy_tool_tokens": 5_000, "lazy_tools_way": way}
+        settings = {"lazy_tool_tokens": 5_000, "lazy_tools": way}
         with Upstream() as upstream, running_proxy(settings, upstream.url) as proxy:
             for recording in recordings:
                 story = with_tools(story_of(recording, dialect), more)

@@ -22,7 +22,7 @@ from detect_secrets.settings import transient_settings
 from holdfast.privacy import find
 from holdfast.privacy.credentials import CREDENTIALS
 from tests.privacy.formats import HARMLESS, UNKNOWN, sample, value_of
-from tests.recorded import DATA
+from tests.support.recorded import DATA
 
 SURROUNDINGS = ("{}", "2026-01-01 INFO using {} now", '{{"out": "{}\\n"}}')
 KINDS = {detector.kind for detector in CREDENTIALS}

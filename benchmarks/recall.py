@@ -21,10 +21,9 @@ from rich.table import Table
 
 from benchmarks.recall_data import DATA, Asked, Talk, locomo, long_chats, longmemeval
 from holdfast.cite import count as count_tokens
-from holdfast.condense.words import words_of
 from holdfast.extras import is_installed
 from holdfast.memory import HeldArrays
-from holdfast.memory.arrays import Floats, ScopeArrays
+from holdfast.memory.arrays import ScopeArrays
 from holdfast.memory.packing import Room, choose, packed, passages_of
 from holdfast.memory.pieces import sentences_of
 from holdfast.memory.question import Question, read_question
@@ -34,8 +33,11 @@ from holdfast.memory.weights import weights_of
 from holdfast.models import minilm
 from holdfast.models.embedding import open_embedder
 from holdfast.models.protocol import Embedder
+from holdfast.search.arrays import Floats
+from holdfast.search.fusion import summed, weighted
+from holdfast.search.words import words_of
 from holdfast.store import Scope
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from holdfast.store.turn_shelf import Remembered
 
 BUDGET = 3_000
@@ -67,7 +69,7 @@ def prepare(talk: Talk, embedder: Embedder | None) -> Prepared:
     """Remember a conversation in a store of its own."""
 
     async def work() -> Prepared:
-        store, scope, held = MemoryStore(), Scope(), HeldArrays()
+        store, scope, held = open_memory(), Scope(), HeldArrays()
         memory = Memory(store, scope, count=count_tokens, embedder=embedder, held=held)
         sessions: dict[str, list[dict[str, object]]] = {}
         for turn in talk.turns:
@@ -105,12 +107,8 @@ def queries(prepared: Prepared, embedder: Embedder | None) -> Iterable[Query]:
 
 def weighed(query: Query, weights: Mapping[str, float]) -> Ranked:
     """Scores with these weights."""
-    parts = {
-        name: query.signals[name] * np.float32(weight)
-        for name, weight in weights.items()
-        if name in query.signals
-    }
-    return Ranked(np.sum(list(parts.values()), axis=0, dtype=np.float32), parts)
+    parts = weighted(query.signals, weights)
+    return Ranked(summed(parts.values(), (len(query.prepared.arrays.turn),)), parts)
 
 
 def texts_of(query: Query, ranked: Ranked, budget: int = BUDGET) -> dict[str, str]:
@@ -378,7 +376,7 @@ async def _latency(size: int, embedder: Embedder | None) -> tuple[float, float, 
     chance = np.random.default_rng(14)
     words = [f"w{number}" for number in range(20_000)]
     ranks = np.minimum(chance.zipf(1.3, (size, 25)), len(words)) - 1
-    memory = Memory(MemoryStore(), Scope(), count=count_tokens, embedder=embedder)
+    memory = Memory(open_memory(), Scope(), count=count_tokens, embedder=embedder)
     texts = [" ".join(words[rank] for rank in row) for row in ranks]
     messages = [
         {"role": "user", "content": text, "at": 60.0 * number, "id": str(number)}

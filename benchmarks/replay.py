@@ -16,7 +16,7 @@ from rich.table import Table
 import holdfast
 from benchmarks import ratios
 from benchmarks.fit import PRICES
-from tests.recorded import DATA
+from tests.support.recorded import DATA
 from tests.surfaces.proxy.harness import DIALECTS, running_proxy
 from tests.surfaces.proxy.replaying import (
     FOLDING,

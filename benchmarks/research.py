@@ -27,14 +27,15 @@ from benchmarks import ratios
 from benchmarks.questions import DATA
 from holdfast.allocate.manager import counter_of
 from holdfast.allocate.truncating import truncated
-from holdfast.condense.words import terms_of, words_of
 from holdfast.engine import Holdfast
 from holdfast.models.embedding import open_embedder
 from holdfast.researching import Options, SourceText, conduct, markdown
-from holdfast.researching.index import WordIndex
+from holdfast.search.postings import TermIndex
+from holdfast.search.words import terms_of, words_of
 from holdfast.settings import Settings
 from holdfast.store import open_store
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
+from holdfast.store.protocol import Store
 
 BUDGETS = (2_000, 8_000, 32_000)
 TOGETHER = 20
@@ -95,7 +96,7 @@ def _quality(name: str, cases: Sequence[Case]) -> Table:
     for column in ("way", *(f"{b:,}: documents / answers" for b in BUDGETS)):
         table.add_column(column, justify="left" if column == "way" else "right")
     ways: dict[str, Way] = {
-        "research": _research(MemoryStore()),
+        "research": _research(open_memory()),
         "BM25 top-k": _top_k,
         "head truncation": _heads,
         "LangChain stuffing": _stuffed,
@@ -125,7 +126,7 @@ def _plain(text: str) -> str:
     return " ".join(text.replace("\\", "").lower().split())
 
 
-def _research(store: MemoryStore) -> Way:
+def _research(store: Store) -> Way:
     def way(case: Case, budget: int) -> tuple[set[str], str]:
         engine = Holdfast(store)
         options = Options(budget=budget, now=0.0)
@@ -162,7 +163,8 @@ def _stuffed(case: Case, budget: int) -> tuple[set[str], str]:
 
 def _top_k(case: Case, budget: int) -> tuple[set[str], str]:
     texts = [document.text for document in case.documents]
-    scores = WordIndex.of(texts).scores(dict.fromkeys(terms_of(words_of(case.question)), 1.0))
+    index = TermIndex.of([terms_of(words_of(text)) for text in texts])
+    scores = index.scores(dict.fromkeys(terms_of(words_of(case.question)), 1.0))
     order = sorted(range(len(texts)), key=lambda n: -scores[n])
     return _joined([case.documents[n] for n in order], budget)
 

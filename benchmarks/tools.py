@@ -220,7 +220,7 @@ class Once:
 
 def by_meaning(way: Literal["wordllama", "minilm"]) -> Embedder:
     """The embedder of a setting."""
-    embedder = tool_embedder(Settings(tool_embedder=way))
+    embedder = tool_embedder(Settings(embedder=way))
     assert embedder is not None, "install the extras embeddings and embed"
     return Once(embedder)
 

@@ -2,6 +2,8 @@
 
 python docs/generate.py            write them (`make docs`)
 python docs/generate.py --check    exit code 1 if one of them is stale (`make check`)
+python docs/generate.py --show tree        print every file of the package with its purpose
+python docs/generate.py --show patterns    print every regular expression, and why it is linear
 """
 
 from __future__ import annotations
@@ -16,12 +18,14 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import typer
+from typer.core import TyperGroup
 from typer.testing import CliRunner
 
-from holdfast import errors
-from holdfast.settings import Settings
-from holdfast.surfaces.cli._application import application
+from holdfast import _toml, errors
+from holdfast.settings import Key, Settings
+from holdfast.surfaces.cli._groups import application
 from holdfast.surfaces.cli.tour import bundled_body
 from holdfast.wire import DIALECTS, RULES
 
@@ -38,10 +42,16 @@ _COLUMN = 34
 _FIRST_SENTENCE = re.compile(r".*?(?:\.(?= |$)|$)")
 
 
+def _default(key: Key) -> object:
+    """Return a default as people write it."""
+    default = msgspec.to_builtins(key.default)
+    return _toml.literal(default) if isinstance(default, dict) else default
+
+
 def settings_page() -> str:
     """Every setting in a table."""
     rows = (
-        f"| `{key.name}` | `{key.default}` | {key.help} {_sentence(key.expects)} "
+        f"| `{key.name}` | `{_default(key)}` | {key.help} {_sentence(key.expects)} "
         f"| `{key.variable}` |\n"
         for key in Settings.defined()
     )
@@ -50,6 +60,7 @@ def settings_page() -> str:
         "A value is taken from the first of: argument or option, environment, file, default.\n"
         "[How to configure](../how-to/configure.md) explains the file; "
         "[holdfast.sample.toml](holdfast.sample.toml) is a sample of it.\n\n"
+        "A table's entries can be set one by one: `HOLDFAST_UPSTREAMS__OPENAI__KEY`.\n\n"
         "| key | default | meaning | environment |\n|---|---|---|---|\n" + "".join(rows)
     )
 
@@ -65,9 +76,11 @@ def cli_page() -> str:
 
 def _commands(group: object, before: str = "") -> Iterator[str]:
     """Every command in the order of the help, those of a group behind it."""
-    for name, command in getattr(group, "commands", {}).items():
-        yield before + name
-        yield from _commands(command, f"{before}{name} ")
+    if isinstance(group, TyperGroup):
+        context = typer.Context(group)
+        for name in group.list_commands(context):
+            yield before + name
+            yield from _commands(group.get_command(context, name), f"{before}{name} ")
 
 
 def rules_page() -> str:
@@ -95,12 +108,12 @@ def errors_page() -> str:
 
 
 def patterns_page() -> str:
-    """Every regular expression of the package."""
+    """Return every regular expression of the package in a table."""
     uses = inventory()
     engines = Counter(use.engine for use in uses)
     rows = (f"| `{use.place}` | {proof(use)} | {_code(use.pattern)} |\n" for use in uses)
     return (
-        f"{NOTE}# Patterns\n\n"
+        "# Patterns\n\n"
         f"Every regular expression of the package: {engines['re2']} in RE2, {engines['re']} in\n"
         "`re`. Contents are hostile, so each must take time in proportion to the text. RE2 does\n"
         "by its nature; of the others `tools/linear.py` proves it (*proven*), at the price of a\n"
@@ -123,9 +136,9 @@ def _code(pattern: str | bytes | None) -> str:
 
 
 def tree_page() -> str:
-    """Every file of the package with the first sentence of its own docstring."""
+    """Return every file of the package with the first sentence of its docstring."""
     package = DOCS.parent / "src" / "holdfast"
-    lines = [NOTE + "# Every file\n", "```", "src/holdfast/"]
+    lines = ["# Every file\n", "```", "src/holdfast/"]
     paths = sorted(package.rglob("*"), key=lambda path: _reading_order(path, package))
     for path in paths:
         if "__pycache__" in path.parts or path.name == "__init__.py":
@@ -183,12 +196,12 @@ FILES = {
     "examples/request.json": request_example,
     "reference/cli.md": cli_page,
     "reference/errors.md": errors_page,
-    "reference/patterns.md": patterns_page,
     "reference/holdfast.sample.toml": Settings.sample,
     "reference/rules.md": rules_page,
     "reference/settings.md": settings_page,
-    "reference/tree.md": tree_page,
 }
+SHOWN = {"patterns": patterns_page, "tree": tree_page}
+"""Pages for maintainers, printed instead of committed: they change with nearly every commit."""
 
 
 def stale_files() -> list[str]:
@@ -221,10 +234,17 @@ def _cell(text: str) -> str:
 
 def main() -> int:
     """Run the script."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--show", choices=sorted(SHOWN))
+    options = parser.parse_args()
+    if options.show:
+        print(SHOWN[options.show](), end="")
+        return 0
     stale = stale_files()
-    if parser.parse_args().check:
+    if options.check:
         quoting = (path.relative_to(DOCS.parent).as_posix() for path in figures.stale_pages())
         names = [*(f"docs/{name}" for name in [*stale, *benchmarks_page.stale()]), *quoting]
         for name in names:

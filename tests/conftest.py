@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.recorded import DATA
+from tests.support.recorded import DATA
 
 # A shared machine is slow at times; a slow example is no failure.
 settings.register_profile("default", deadline=None)

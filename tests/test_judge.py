@@ -20,7 +20,7 @@ from benchmarks.judge.results import Result, append_result, load_results
 from benchmarks.judge.server import AnswerFile, Model, model_request, serve
 from benchmarks.judge.toolcalls import parse_reply
 
-from tests.recorded import DATA
+from tests.support.recorded import DATA
 
 TOOLS = {"expand_ref", "read_document"}
 CALL = {"name": "expand_ref", "arguments": {"ref": "ref:1", "find": "the “port”"}}

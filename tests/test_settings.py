@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import os
+import re
 import string
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
@@ -14,7 +15,15 @@ from msgspec import Meta
 
 from holdfast import _toml
 from holdfast.errors import SettingsError
-from holdfast.settings import MAX_FILE_BYTES, Definitions, Secret, Settings
+from holdfast.settings import (
+    MAX_FILE_BYTES,
+    Definitions,
+    Secret,
+    Settings,
+    UpstreamEntry,
+    WebSearch,
+)
+from holdfast.settings.removed import REMOVED
 
 
 class Toy(Definitions, frozen=True, kw_only=True):
@@ -195,7 +204,7 @@ def test_unknown_argument_is_refused(tmp_path: Path) -> None:
 
 
 def test_all_problems_are_named_at_once(tmp_path: Path) -> None:
-    path = write(tmp_path, 'colr = "never"\nmax_json_keys = "many"\n')
+    path = write(tmp_path, 'colr = "never"\nmax_body_bytes = "many"\n')
     with pytest.raises(SettingsError) as caught:
         Settings.load(cwd=tmp_path, environ={"HOLDFAST_OUTPUT": "xml"})
     for part in (f"{path}:1", f"{path}:2", "environment HOLDFAST_OUTPUT", "3 problems"):
@@ -359,6 +368,149 @@ def test_ill_typed_variable_is_refused_in_words(
     assert [problem.what for problem in found] == [expects]
 
 
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An entry of a table, with the kinds of fields that entries have."""
+
+    url: str = ""
+    most: int = 0
+    names: list[str] = msgspec.field(default_factory=list)
+    key: Secret[str] = ""
+
+
+class Tables(Definitions, frozen=True, kw_only=True):
+    """A table of settings that are tables themselves."""
+
+    removed = {"old": "Set plain.", "older": "Set entries."}  # noqa: RUF012 - a ClassVar above
+
+    plain: Annotated[str, Meta(description="No table.")] = ""
+    entries: Annotated[dict[str, Entry], Meta(description="A table of tables.")] = msgspec.field(
+        default_factory=dict
+    )
+    one: Annotated[Entry, Meta(description="One entry.")] = msgspec.field(default_factory=Entry)
+    rules: Annotated[dict[str, Literal["never"] | int], Meta(description="Rules.")] = msgspec.field(
+        default_factory=dict
+    )
+
+
+def test_an_entry_of_a_table_is_set_by_one_variable_and_the_others_stay(tmp_path: Path) -> None:
+    path = write(tmp_path, '[entries.Mine-1]\nurl = "http://a"\nmost = 5\n')
+    environ = {
+        "HOLDFAST_ENTRIES__MINE_1__KEY": "k",
+        "HOLDFAST_ENTRIES__MINE_1__NAMES": '["a", "b"]',
+        "HOLDFAST_ENTRIES__OTHER__MOST": "7",
+        "HOLDFAST_ENTRIES__EMPTY__URL": "",
+        "HOLDFAST_ONE__MOST": "3",
+        "HOLDFAST_RULES__READ": "never",
+        "HOLDFAST_RULES__FETCH": "2000",
+    }
+    loaded = Tables.load(cwd=tmp_path, environ=environ)
+    assert loaded.entries == {
+        "Mine-1": Entry("http://a", 5, ["a", "b"], "k"),
+        "other": Entry(most=7),
+    }
+    assert loaded.one == Entry(most=3)
+    assert loaded.rules == {"read": "never", "fetch": 2000}
+    assert Tables.check(cwd=tmp_path, environ=environ) == []
+    traced = {key.name: origin for key, _, origin in Tables.trace(cwd=tmp_path, environ=environ)}
+    assert traced["one"] == "environment HOLDFAST_ONE__MOST"
+    assert traced["entries"].startswith(
+        f"file {path}:1, environment HOLDFAST_ENTRIES__MINE_1__KEY,"
+    )
+
+
+def test_a_variable_of_an_entry_adds_to_the_variable_of_its_table(tmp_path: Path) -> None:
+    environ = {"HOLDFAST_ENTRIES": '{"a": {"most": 1}}', "HOLDFAST_ENTRIES__A__URL": "http://a"}
+    assert Tables.load(cwd=tmp_path, environ=environ).entries == {"a": Entry("http://a", 1)}
+    argued = Tables.load(cwd=tmp_path, environ=environ, entries__a__most=2, entries__b__url=None)
+    assert argued.entries == {"a": Entry("http://a", 2)}
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "what"),
+    [
+        ("ENTRIES__A__MOST", "many", "entries must be a table: Expected `int`, got `str`"),
+        ("ENTRIES__A__SIZE", "1", "entries must be a table: Object contains unknown field `size`"),
+        ("ENTRIES__A", "http://a", "entries must be a table"),
+        ("ENTRIES__A__URL__X", "1", "entries must be a table"),
+        ("ENTRIES__", "1", "entries must be a table"),
+        ("ENTRIES__A__NAMES", "a,b", "entries must be a table"),
+        ("ONE__X__Y", "1", "one must be a table"),
+    ],
+)
+def test_an_entry_that_cannot_be_is_refused_with_its_variable(
+    tmp_path: Path, variable: str, text: str, what: str
+) -> None:
+    [problem] = Tables.check(cwd=tmp_path, environ={f"HOLDFAST_{variable}": text})
+    assert problem.what.startswith(what)
+    assert problem.where == f"environment HOLDFAST_{variable}"
+
+
+def test_a_variable_below_a_plain_setting_is_unknown(tmp_path: Path) -> None:
+    [problem] = Tables.check(cwd=tmp_path, environ={"HOLDFAST_PLAIN__X": "1"})
+    assert problem.what == "unknown setting 'HOLDFAST_PLAIN__X'"
+    with pytest.raises(SettingsError, match="unknown setting 'plain__x'"):
+        Tables.load(cwd=tmp_path, environ={}, plain__x="1")
+
+
+def test_secrets_inside_a_table_are_masked_and_the_rest_is_shown(tmp_path: Path) -> None:
+    environ = {"HOLDFAST_ENTRIES__A__KEY": "hunter2", "HOLDFAST_ONE__KEY": "hunter3"}
+    loaded = Tables.load(cwd=tmp_path, environ=environ, entries__a__url="http://a")
+    assert "hunter" not in repr(loaded)
+    shown = {key.name: key.shown(value) for key, value, _ in Tables.trace(
+        cwd=tmp_path, environ=environ, entries__a__url="http://a"
+    )}  # fmt: skip
+    assert shown["entries"] == {"a": {"url": "http://a", "most": 0, "names": [], "key": "********"}}
+    assert shown["one"] == {"url": "", "most": 0, "names": [], "key": "********"}
+    upstreams = Settings(upstreams={"openai": UpstreamEntry("http://a", key="hunter2")})
+    assert "http://a" in repr(upstreams)
+    assert "hunter2" not in repr(upstreams) + repr(upstreams.upstreams)
+    assert "hunter2" not in repr(Settings(web_search=WebSearch("brave", key="hunter2")).web_search)
+
+
+# Settings of earlier versions
+
+
+def test_a_removed_setting_is_refused_with_what_replaces_it(tmp_path: Path) -> None:
+    path = write(tmp_path, "old = 1\n[older]\nx = 1\n")
+    environ = {"HOLDFAST_OLD": "1", "HOLDFAST_OLDER": ""}
+    problems = [(p.what, p.where, p.fix) for p in Tables.check(cwd=tmp_path, environ=environ)]
+    assert problems == [
+        ("unknown setting 'old'", f"{path}:1", "Set plain."),
+        ("unknown setting 'older'", f"{path}:2", "Set entries."),
+        ("unknown setting 'old'", "environment HOLDFAST_OLD", "Set plain."),
+    ]
+    with pytest.raises(SettingsError, match=r"unknown setting 'old'.*Set plain\."):
+        Tables.load(environ={"HOLDFAST_CONFIG": os.devnull}, old=1)
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_every_removed_setting_is_refused_in_the_file_and_in_the_environment(
+    tmp_path: Path, name: str
+) -> None:
+    variable = f"HOLDFAST_{name.upper()}"
+    for environ, text in (({}, f"{name} = 1\n"), ({variable: "1"}, "")):
+        write(tmp_path, text)
+        with pytest.raises(SettingsError, match=f"unknown setting '{name}'") as caught:
+            Settings.load(cwd=tmp_path, environ=environ)
+        assert caught.value.fix == REMOVED[name]
+
+
+def test_the_advice_for_removed_settings_names_only_what_exists() -> None:
+    names = {key.name for key in Settings.defined()}
+    assert not names & REMOVED.keys()
+    for advice in REMOVED.values():
+        for variable in re.findall(r"HOLDFAST_[A-Z_]+", advice):
+            value = "http://a" if variable.endswith("URL") else "1"
+            value = "brave" if variable.endswith("PROVIDER") else value
+            assert Settings.check(cwd="/", environ={variable: value}) == [], variable
+        plain = re.sub(r"HOLDFAST_[A-Z_]+|find_tools|x-holdfast-[a-z-]+", "", advice)
+        assert set(re.findall(r"\b[a-z]+_[a-z_]+\b", plain)) <= names, advice
+
+
+def test_at_most_75_settings_exist() -> None:
+    assert len(Settings.defined()) <= 75
+
+
 def test_tables_are_read_from_the_file(tmp_path: Path) -> None:
     write(tmp_path, "ratio = 1\n[windows]\nm = 8\n")
     assert Toy.load(cwd=tmp_path, environ={}).windows == {"m": 8}
@@ -433,7 +585,7 @@ def test_a_time_to_live_of_zero_is_for_good_in_every_setting_that_has_one() -> N
         assert settings.content_archive_ttl_seconds == seconds
         assert settings.summarization_cache_ttl_seconds == seconds
     for key in Settings.defined():
-        assert key.name not in times or "0 is for good" in key.help
+        assert key.name not in times or "0: it never expires" in key.help
 
 
 def test_settings_are_frozen() -> None:

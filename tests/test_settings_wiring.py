@@ -15,6 +15,7 @@ import pytest
 
 from holdfast.settings import Settings
 from tests.surfaces.harness import run_process
+from tests.wiring import constants
 from tests.wiring.library import LIBRARY
 from tests.wiring.proxy import PROXY
 from tests.wiring.wired import Wired
@@ -51,6 +52,19 @@ def test_the_proxy_does_otherwise_with_another_value(setting: Wired, tmp_path: P
     assert seen[0] != seen[1]
 
 
+@pytest.mark.parametrize("constant", wired({**constants.LIBRARY}))
+def test_the_library_does_otherwise_with_another_constant(constant: Wired, tmp_path: Path) -> None:
+    seen = [observed(constant, value, tmp_path / name) for value, name in values_of(constant)]
+    assert seen[0] != seen[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("constant", wired({**constants.PROXY}))
+def test_the_proxy_does_otherwise_with_another_constant(constant: Wired, tmp_path: Path) -> None:
+    seen = [observed(constant, value, tmp_path / name) for value, name in values_of(constant)]
+    assert seen[0] != seen[1]
+
+
 def values_of(setting: Wired) -> list[tuple[object, str]]:
     return [(setting.first, "first"), (setting.second, "second")]
 
@@ -65,7 +79,12 @@ def observed(setting: Wired, value: object, folder: Path) -> object:
 
 def printed(folder: Path, *, color: str = "auto", output: str) -> bytes:
     done = run_process(
-        "models", "openai:gpt-4o", folder=folder, HOLDFAST_COLOR=color, HOLDFAST_OUTPUT=output
+        "config",
+        "models",
+        "openai:gpt-4o",
+        folder=folder,
+        HOLDFAST_COLOR=color,
+        HOLDFAST_OUTPUT=output,
     )
     return done.stdout
 

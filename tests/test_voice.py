@@ -26,8 +26,8 @@ from holdfast.expand import ExpandOptions, Expansion, expand
 from holdfast.expand.tool import NAME
 from holdfast.fitting import fit
 from holdfast.trim.excerpts import middle_cut
+from tests.cite.test_sizes import check_sizes
 from tests.fitting.test_citing import DIALECTS, chat, in_dialect, log
-from tests.test_cite_sizes import check_sizes
 
 SOURCES = Path(voice.__file__).parent
 SPEAKING = (

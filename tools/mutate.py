@@ -52,6 +52,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/surfaces/proxy/test_assemble.py",
     ),
     "calling": (
+        "tests/calling",
         "tests/client",
         *(
             f"tests/surfaces/proxy/test_{n}.py"
@@ -59,9 +60,8 @@ TESTS: dict[str, tuple[str, ...]] = {
         ),
         *(f"tests/surfaces/proxy/test_{n}.py" for n in ("connections", "offline", "lazy_tools")),
     ),
-    "cite": ("tests/test_cite.py", "tests/test_cite_sizes.py", "tests/test_cite_whole.py"),
     "engine": ("tests/engine", "tests/surfaces/proxy/test_expansions.py"),
-    "expand": ("tests/expand", "tests/facades", "tests/test_offers.py"),
+    "expand": ("tests/expand", "tests/facades", "tests/cite/test_offers.py"),
     "extract": ("tests/extract", "tests/researching/test_sources.py"),
     "fitting": (
         "tests/fitting",

@@ -32,7 +32,7 @@ from benchmarks.peers import environment
 
 ANSWER_TOKENS = 160
 CITE_TOKENS = 500
-"""The proxy's `cite_tokens`: all contents of the questions are longer, so that all are cited."""
+"""The header x-holdfast-cite-tokens: all contents are longer, so that all are cited."""
 SYSTEM = (
     "You answer questions about documents. Reply with the exact value or text from the document, "
     "and nothing else."
@@ -114,7 +114,8 @@ def ask(rig: Rig, url: str, messages: Messages, session: str = "", tools: bool =
     }
     if tools:
         body["tools"] = [_TOOL]
-    message = _post(url, body, {"x-holdfast-session": session} if session else {})
+    headers = {"x-holdfast-cite-tokens": f"{CITE_TOKENS}"}
+    message = _post(url, body, headers | ({"x-holdfast-session": session} if session else {}))
     calls = list(rig.model.calls)
     return Outcome(message.get("content") or "", calls, bool(message.get("tool_calls")))
 
@@ -286,11 +287,10 @@ CONDITIONS = {
 
 @contextlib.contextmanager
 def proxy_process(upstream: str, settings: Mapping[str, str]) -> Iterator[str]:
-    """Run a proxy of this tree in front of `upstream`, with default settings but a threshold."""
-    overrides = {"cite_tokens": str(CITE_TOKENS), **settings}
+    """Run a proxy of this tree in front of `upstream`, with these settings."""
     fields = {name: value for name, value in os.environ.items() if "HOLDFAST_" not in name}
     fields["PYTHONUNBUFFERED"] = "1"
-    fields |= {f"HOLDFAST_{name.upper()}": value for name, value in overrides.items()}
+    fields |= {f"HOLDFAST_{name.upper()}": value for name, value in settings.items()}
     holdfast = Path(environment.ROOT) / ".venv" / "bin" / "holdfast"
     command = [str(holdfast), "serve", "--port", "0", "--store", "memory:", "--openai", upstream]
     process = subprocess.Popen(  # noqa: S603

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import holdfast
 from benchmarks.regret.reuse import texts_of
-from holdfast.engine.reuse import Reuse
+from holdfast.engine.replaying import Reuse
 from holdfast.tokens import ModelContextRegistry
-from tests.recorded import trajectories
+from tests.support.recorded import trajectories
 from tests.surfaces.proxy.replaying import tools_of
 
 MODEL = "gpt-5"

@@ -19,7 +19,7 @@ from benchmarks.regret.telling import PRICES, Outcome, tell
 from holdfast.cite import CitingRules
 from holdfast.fitting import FitOptions
 from holdfast.fitting.options import OfferExpand
-from tests.recorded import DATA
+from tests.support.recorded import DATA
 
 OWN = 0
 """In the list of windows: that of the recorded model."""

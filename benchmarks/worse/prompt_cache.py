@@ -15,7 +15,7 @@ from typing import NamedTuple
 from benchmarks.worse.sessions import Life, RecordedSession
 from holdfast.fitting.pressing import rates_of
 from holdfast.wire import Message
-from holdfast.wire.normal_form import without_marks
+from holdfast.wire.places import without_marks
 
 LEAST = 1_024
 """Tokens: no provider caches a shorter prefix."""

@@ -26,7 +26,7 @@ from holdfast.expand import ExpandOptions, expand
 from holdfast.expand.tool import NAME
 from holdfast.fitting import FitOptions, Fitted
 from holdfast.settings import Settings
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from holdfast.store.records import Edit
 from holdfast.tokens.counting import message_tokens
 from holdfast.trim.standing import refs_of
@@ -127,7 +127,7 @@ class _Replay:
     def __init__(self, session: RecordedSession, settings: Settings) -> None:
         self._recorded = session
         self._options = proxy_options(session, settings)
-        self._engine = Holdfast(MemoryStore(), options=self._options)
+        self._engine = Holdfast(open_memory(), options=self._options)
         self._session = self._engine.session()
         self._head, self._tail, self._heads = _around(session)
         self._history: list[Message] = []

@@ -24,7 +24,7 @@ from benchmarks.worse.sessions import (
     trajectory_sessions,
 )
 from holdfast.settings import Settings
-from tests.recorded import DATA
+from tests.support.recorded import DATA
 
 MOST_RATIO = 1.01
 """Cost of a session as a share of the untouched session's: above this it is worse with us."""

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 
 import holdfast
 from tests.fitting.test_citing import in_dialect
-from tests.recorded import DATA, trajectories
+from tests.support.recorded import DATA, trajectories
 from tests.surfaces.proxy.replaying import tools_of
 
 AGENT_SESSIONS = DATA / "agent_sessions" / "sessions.jsonl.gz"

@@ -75,7 +75,10 @@ def key_lines(text: str) -> dict[str, int]:
 
 
 def literal(value: object) -> str:
-    """Write a plain value as TOML: what JSON writes for text, numbers, truth and lists of them."""
+    """Write a plain value as TOML: as JSON writes it, but tables as TOML's inline tables."""
+    if isinstance(value, dict) and value:
+        entries = (f"{json.dumps(key)} = {literal(entry)}" for key, entry in value.items())
+        return f"{{ {', '.join(entries)} }}"
     return json.dumps(value, ensure_ascii=False)
 
 

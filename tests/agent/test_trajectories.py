@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.agent import Agent, Outcome, Tool
 from tests.agent.scripted import is_valid, limit_of, says, target
-from tests.recorded import needs_trajectories, trajectories
+from tests.support.recorded import needs_trajectories, trajectories
 from tests.surfaces.proxy.gatekeeper import Got
 from tests.surfaces.proxy.upstream import Upstream
 from tests.wire.answers.streams import Part, Script

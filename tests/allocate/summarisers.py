@@ -43,7 +43,7 @@ class Honest:
         budget: int | None = None,
     ) -> SummarizationResult:
         words = content.split()
-        text = " ".join(words[: budget or len(words)])
+        text = " ".join(words[: self.length(content, level, budget) or len(words)])
         return SummarizationResult(
             text=text,
             level=level,
@@ -55,6 +55,15 @@ class Honest:
             checked=3,
             unsupported=1,
         )
+
+    def length(
+        self,
+        content: str,  # noqa: ARG002 - for those that are less honest
+        level: SummarizationLevel,  # noqa: ARG002
+        budget: int | None,
+    ) -> int:
+        """Return the number of words to keep; 0 keeps all of them."""
+        return budget or 0
 
 
 class Moody(Honest):

@@ -67,14 +67,9 @@ def test_the_choice_is_made_again_with_the_real_lengths() -> None:
     """Summaries half as long as expected leave room, which a second round fills."""
 
     class Terse(Honest):
-        def extract(
-            self,
-            content: str,
-            level: SummarizationLevel,
-            context: str = "",
-            budget: int | None = None,
-        ) -> SummarizationResult:
-            return super().extract(content, level, context, (budget or 2) // 2)
+        def length(self, content: str, level: SummarizationLevel, budget: int | None) -> int:
+            del content, level
+            return (budget or 2) // 2
 
     items = [item(f"s{n}", 200, 0.5) for n in range(6)]
     terse, honest = allocated(items, 330, summarizer=Terse()), allocated(items, 330)
@@ -85,15 +80,9 @@ def test_one_odd_summary_does_not_make_the_others_tiny() -> None:
     """A page of one sentence, sixty times over, is said in eleven words; that tells of no other."""
 
     class Odd(Honest):
-        def extract(
-            self,
-            content: str,
-            level: SummarizationLevel,
-            context: str = "",
-            budget: int | None = None,
-        ) -> SummarizationResult:
+        def length(self, content: str, level: SummarizationLevel, budget: int | None) -> int:
             budgets.append((budget or 0) / (RATIO[level] * len(content.split())))
-            return super().extract(content, level, context, 11 if "odd" in content else budget)
+            return 11 if "odd" in content else budget or 0
 
     budgets: list[float] = []
     items = [item("a", 1_500, 0.65), item("b", 1_500, 0.65), item("odd", 660, 0.5)]
@@ -288,18 +277,12 @@ def test_without_token_management_everything_passes_whatever_it_costs() -> None:
 
 def test_originals_are_stored_before_they_are_summarised_or_dropped() -> None:
     class Looking(Honest):
-        async def summarize(
-            self,
-            content: str,
-            target_level: SummarizationLevel,
-            context: str = "",
-            target_budget: int | None = None,
-        ) -> SummarizationResult:
+        async def summarize(self, content: str, *how: Any, **more: Any) -> SummarizationResult:
             ref = (await manager.store.refs(Scope("me")))[0].ref_id
             stored = await manager.store.get(Scope("me"), ref)
             assert stored is not None
             assert stored.data.decode() == content
-            return await super().summarize(content, target_level, context, target_budget)
+            return await super().summarize(content, *how, **more)
 
     manager = ContextBudgetManager(
         Settings(min_items_per_phase=1), Looking(), scope=Scope("me"), count=count_words

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.allocate import Confidence, ContentItem, ContentState, Quality, compute_priority
 from holdfast.allocate.candidates import LEAST_WEIGHT, weights_of
-from holdfast.allocate.priority import (
+from holdfast.allocate.item import (
     CONFIDENCE,
     HALF_LIFE_SECONDS,
     MEANING,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.answers.guards import GUARDS, disagreement
+from holdfast.answers.guards import GUARDS, disagreement, unshared_because
 from holdfast.answers.reading import MOST_CHARACTERS, read
-from holdfast.answers.sharing import unshared_because
 from holdfast.answers.signing import sign
 from holdfast.wire import read as wire_read
-from tests.steps import steps
+from tests.support.steps import steps
 
 SAME = [
     ("How can I lose weight fast?", "What is the best way to reduce weight quickly?"),

@@ -15,7 +15,7 @@ from holdfast.assemble.composing import COUNTED_AS, Frame, compose, minimal
 from holdfast.assemble.context import TRIMMED, AssembledContext
 from holdfast.assemble.gathering import with_ages
 from holdfast.assemble.header import CRITICAL, HeaderParts, header_of
-from holdfast.assemble.packs import LEAST_FACTS
+from holdfast.assemble.intents import LEAST_FACTS
 from holdfast.assemble.working_set import WorkingSet, piece
 from holdfast.errors import BudgetExceededError
 from holdfast.tokens import count

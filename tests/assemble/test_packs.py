@@ -3,8 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.assemble.intents import INTENTS
-from holdfast.assemble.packs import PACKS, TOKEN_BUDGET, Section, lend
+from holdfast.assemble.intents import INTENTS, PACKS, TOKEN_BUDGET, Section, lend
 
 SECTIONS: tuple[Section, ...] = ("header", "history", "facts", "summaries")
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.assemble.gathering import _best, with_ages
-from holdfast.assemble.packs import LEAST_FACTS
+from holdfast.assemble.intents import LEAST_FACTS
 from holdfast.assemble.working_set import (
     Piece,
     WorkingSet,

@@ -278,21 +278,16 @@ def test_zero_limit_allows_nothing_and_no_limit_everything() -> None:
     assert TokenBudgetManager().check_violation(Usage(10_000_000, 10_000_000)) is None
 
 
-def test_budget_that_reports_overdrew_allows_nothing_more() -> None:
+@pytest.mark.parametrize(("used", "wanted"), [(150, 0), (100, 5)], ids=["overdrawn", "used up"])
+def test_budget_with_nothing_left_allows_nothing_and_suggests_no_trimming(
+    used: int, wanted: int
+) -> None:
     manager = TokenBudgetManager(input_limit=100)
-    manager.track_usage("p", 150)
+    manager.track_usage("p", used)
     assert manager.budget.input.remaining == 0
-    found = manager.check_violation(0)
-    assert found is not None
-    assert "Nothing is left" in found.suggestions[0]
-
-
-def test_budget_that_is_used_up_suggests_no_trimming() -> None:
-    manager = TokenBudgetManager(input_limit=100)
-    manager.track_usage("p", 100)
-    found = manager.check_violation(5)
-    assert found is not None
-    assert "Nothing is left" in found.suggestions[0]
+    violation = manager.check_violation(wanted)
+    assert violation is not None
+    assert "Nothing is left" in violation.suggestions[0]
 
 
 def test_error_carries_the_numbers_and_what_to_do() -> None:

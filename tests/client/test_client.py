@@ -57,6 +57,12 @@ def calls(name: str, arguments: dict[str, Any], id_: str = "call_x1") -> Script:
     return Script((Part("call", (json.dumps(arguments),), id=id_, name=name),))
 
 
+def opens(got: Any) -> Script:
+    """Open the last line of the result that is cited."""
+    [ref, *_] = re.findall(r"ref:\w+:[0-9a-f]{16}", json.dumps(got.value))
+    return calls("expand_ref", {"ref_id": ref, "lines": "4001-4001"})
+
+
 def run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     return asyncio.run(work())
 
@@ -140,10 +146,6 @@ def test_a_stream_gives_the_text_as_it_comes_and_the_reply_at_its_end(dialect: s
 @pytest.mark.parametrize("streams", [False, True])
 @pytest.mark.parametrize("dialect", MODELS)
 def test_what_the_model_opens_is_answered_inside(dialect: str, streams: bool) -> None:
-    def opens(got: Any) -> Script:
-        [ref, *_] = re.findall(r"ref:\w+:[0-9a-f]{16}", json.dumps(got.value))
-        return calls("expand_ref", {"ref_id": ref, "lines": "4001-4001"})
-
     with Upstream(opens, says("It was db-3."), says("Yes.")) as upstream:
 
         async def work() -> Reply:
@@ -174,23 +176,24 @@ def test_what_the_model_opens_is_answered_inside(dialect: str, streams: bool) ->
         assert reply.context_tokens == reply.predicted
 
 
+def answer_about_log(upstream: Upstream, dialect: str, *, streams: bool) -> str:
+    """The text of an answer to a question about a long log."""
+
+    async def work() -> str:
+        async with client_of(upstream, dialect, limit=6_000) as client:
+            messages = with_result(log(4_000))
+            if streams:
+                return "".join([p.text async for p in client.stream(messages, tools=TOOLS)])
+            return (await client.chat(messages, tools=TOOLS)).text
+
+    return str(run(work))
+
+
 @pytest.mark.parametrize("streams", [False, True])
 @pytest.mark.parametrize("dialect", MODELS)
 def test_a_model_that_opens_and_says_nothing_is_asked_again(dialect: str, streams: bool) -> None:
-    def opens(got: Any) -> Script:
-        [ref, *_] = re.findall(r"ref:\w+:[0-9a-f]{16}", json.dumps(got.value))
-        return calls("expand_ref", {"ref_id": ref, "lines": "4001-4001"})
-
     with Upstream(opens, says(""), says("It was db-3.")) as upstream:
-
-        async def work() -> str:
-            async with client_of(upstream, dialect, limit=6_000) as client:
-                messages = with_result(log(4_000))
-                if streams:
-                    return "".join([p.text async for p in client.stream(messages, tools=TOOLS)])
-                return (await client.chat(messages, tools=TOOLS)).text
-
-        assert run(work) == "It was db-3."
+        assert answer_about_log(upstream, dialect, streams=streams) == "It was db-3."
         assert upstream.refused == []
         first, _, last = upstream.requests
         assert last.texts == first.texts
@@ -201,20 +204,8 @@ def test_a_model_that_opens_and_says_nothing_is_asked_again(dialect: str, stream
 def test_where_the_provider_refuses_to_go_on_the_first_request_goes_out_again(
     dialect: str, streams: bool
 ) -> None:
-    def opens(got: Any) -> Script:
-        [ref, *_] = re.findall(r"ref:\w+:[0-9a-f]{16}", json.dumps(got.value))
-        return calls("expand_ref", {"ref_id": ref, "lines": "4001-4001"})
-
     with Upstream(opens, faults.status(400), says("It was db-3.")) as upstream:
-
-        async def work() -> str:
-            async with client_of(upstream, dialect, limit=6_000) as client:
-                messages = with_result(log(4_000))
-                if streams:
-                    return "".join([p.text async for p in client.stream(messages, tools=TOOLS)])
-                return (await client.chat(messages, tools=TOOLS)).text
-
-        assert run(work) == "It was db-3."
+        assert answer_about_log(upstream, dialect, streams=streams) == "It was db-3."
         first, _, last = upstream.requests
         assert last.texts == first.texts
 
@@ -509,7 +500,7 @@ def test_models_of_others_are_not_asked_where_that_is_forbidden() -> None:
 
 
 def test_the_key_of_the_settings_goes_to_their_address_alone() -> None:
-    settings = Settings.load(openai_key="sk-secret")
+    settings = Settings.load(upstreams__openai__key="sk-secret")
     with Upstream(says("hello")) as upstream:
 
         async def work() -> None:

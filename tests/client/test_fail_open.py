@@ -72,16 +72,18 @@ def test_an_internal_error_costs_no_answer(
         assert CONTENT not in caplog.text
 
 
+def opens(got: Any) -> Any:
+    """Open all of what is cited."""
+    cited = REF.search(got.texts)
+    assert cited
+    return calls("expand_ref", {"ref_id": cited[0]})
+
+
 @pytest.mark.parametrize("streams", [False, True])
 @pytest.mark.parametrize("dialect", MODELS)
 def test_a_ref_that_cannot_be_opened_is_answered_with_an_error_the_model_can_read(
     dialect: str, streams: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def opens(got: Any) -> Any:
-        cited = REF.search(got.texts)
-        assert cited
-        return calls("expand_ref", {"ref_id": cited[0]})
-
     with Upstream(opens, says("It was db-3.")) as upstream:
 
         async def work() -> tuple[Reply, str]:
@@ -100,11 +102,6 @@ def test_a_ref_that_cannot_be_opened_is_answered_with_an_error_the_model_can_rea
 def test_the_program_is_asked_for_without_our_tool_where_calls_cannot_be_answered(
     streams: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def opens(got: Any) -> Any:
-        cited = REF.search(got.texts)
-        assert cited
-        return calls("expand_ref", {"ref_id": cited[0]})
-
     with Upstream(opens, says("It was db-3.")) as upstream:
 
         async def work() -> tuple[Reply, str]:

@@ -191,31 +191,26 @@ def _lang(build: Callable[..., Any], model: Callable[[str], Any]) -> Client:
 # --- smolagents, Strands -----------------------------------------------------------------------
 
 
-def _smolagents(url: str) -> list[str]:
+def _smol_agent(kind: Any, url: str) -> Any:
     model = smolagents.OpenAIModel(
         "gpt-4o", api_base=f"{url}/v1", api_key=KEY, client_kwargs={"max_retries": 0}
     )
-    agent = smolagents.ToolCallingAgent(
+    return kind(
         tools=[smolagents.tool(read_log)],
         model=model,
         max_steps=MOST_STEPS,
         verbosity_level=smolagents.LogLevel.OFF,
     )
+
+
+def _smolagents(url: str) -> list[str]:
+    agent = _smol_agent(smolagents.ToolCallingAgent, url)
     return [str(agent.run(QUESTIONS[0])), str(agent.run(QUESTIONS[1], reset=False))]
 
 
 def ask_code_agent(url: str, question: str) -> str:
     """An agent whose model writes Python instead of calling tools."""
-    model = smolagents.OpenAIModel(
-        "gpt-4o", api_base=f"{url}/v1", api_key=KEY, client_kwargs={"max_retries": 0}
-    )
-    agent = smolagents.CodeAgent(
-        tools=[smolagents.tool(read_log)],
-        model=model,
-        max_steps=MOST_STEPS,
-        verbosity_level=smolagents.LogLevel.OFF,
-    )
-    return str(agent.run(question))
+    return str(_smol_agent(smolagents.CodeAgent, url).run(question))
 
 
 def _strands(url: str) -> list[str]:

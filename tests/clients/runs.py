@@ -174,9 +174,11 @@ def installed(program: Program) -> str:
 
 
 def version(program: Program) -> str:
-    """Return the version that a program prints."""
-    ran = subprocess.run(
-        [*command(program), "--version"], capture_output=True, text=True, check=False, timeout=60
-    )
+    """Return the version that a program prints; "?" if it prints none in time."""
+    words = [*command(program), "--version"]
+    try:
+        ran = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    except subprocess.TimeoutExpired:  # a busy machine must not cost the table
+        return "?"
     number = re.search(r"\d+(?:\.\d+)+", ran.stdout)
     return number[0] if number else "?"

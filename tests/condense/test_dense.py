@@ -11,9 +11,9 @@ from holdfast.condense import csv_table, json_rows, json_tree
 from holdfast.condense.alerts import alerts
 from holdfast.condense.fields import fields
 from holdfast.condense.kinds import condenser_for
-from holdfast.condense.relevance import rank
 from holdfast.condense.source import Source
 from holdfast.document import Reading, find, windows
+from holdfast.search.passages import rank
 from tests.expand.made import opened
 
 MANY = 10_000

@@ -13,7 +13,7 @@ from holdfast.condense.kinds import kind_of
 from holdfast.condense.source import Source
 from tests.condense.places import opened, words
 from tests.condense.structured import check, check_complete, source, values
-from tests.steps import is_linear
+from tests.support.steps import is_linear
 
 MAILS = [
     {

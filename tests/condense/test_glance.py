@@ -10,7 +10,7 @@ import pytest
 from holdfast.cite import cite
 from holdfast.condense.glance import glance
 from holdfast.condense.source import Source
-from tests.steps import is_linear
+from tests.support.steps import is_linear
 
 FILLER = [f"step {n}: moved the crate of shelf {n % 7} to bay {n % 13}" for n in range(400)]
 LOG = [f"2024-05-01 12:{n // 60 % 60:02}:{n % 60:02} INFO crate {n} moved" for n in range(400)]

@@ -21,10 +21,10 @@ import pytest
 from holdfast.condense.fields import fields
 from holdfast.condense.glance import glance
 from holdfast.condense.kinds import condenser_for
-from holdfast.condense.relevance import rank
 from holdfast.condense.source import Source
+from holdfast.search.passages import rank
 from tests.condense.hostile import INPUTS
-from tests.steps import is_linear
+from tests.support.steps import is_linear
 
 QUESTION = "What is the latest error, and which name does 'it' have? items[3].name"
 

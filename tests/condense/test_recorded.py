@@ -12,7 +12,7 @@ from holdfast.condense import kinds
 from holdfast.condense.condenser import Condenser
 from holdfast.condense.source import Source
 from tests.condense.places import opened
-from tests.recorded import DATA
+from tests.support.recorded import DATA
 
 FOLDER = DATA / "tool_results"
 pytestmark = pytest.mark.skipif(

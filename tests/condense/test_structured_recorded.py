@@ -11,7 +11,7 @@ import pytest
 from holdfast.condense.kinds import condenser_for
 from holdfast.condense.source import Source
 from tests.condense.structured import check, check_complete
-from tests.recorded import DATA
+from tests.support.recorded import DATA
 
 RESULTS = DATA / "tool_results"
 KINDS = {

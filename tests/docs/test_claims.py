@@ -10,9 +10,10 @@ from typing import get_args
 import pytest
 
 from holdfast.allocate import manager as allocation
-from holdfast.assemble.packs import TOKEN_BUDGET
+from holdfast.assemble.intents import TOKEN_BUDGET
 from holdfast.budget import manager as budget
-from holdfast.cite.allowance import BRIEF, allowance
+from holdfast.cite import CitingRules
+from holdfast.cite.citation import BRIEF, allowance
 from holdfast.engine import live
 from holdfast.extract import bounds
 from holdfast.fitting import (
@@ -27,9 +28,11 @@ from holdfast.fitting import (
 )
 from holdfast.researching.walking import WalkLimits
 from holdfast.settings import Settings
+from holdfast.store.queue import SUMMARY_TOKENS, Quotas
 from holdfast.store.records import EditAction
 from holdfast.store.sqlite import scrubbing
 from holdfast.surfaces.mcp import cards
+from holdfast.surfaces.mcp.gateway import GatewayOptions
 from holdfast.surfaces.proxy import (
     connections,
     counting,
@@ -61,7 +64,7 @@ def _percent(share: float) -> str:
 def _sizes(kind: str) -> str:
     """Return a row of the table of citation sizes."""
     contents = (2_000, 4_000, 8_000, 16_000, 50_000)
-    most = _DEFAULTS.cite_max_tokens
+    most = CitingRules().most_tokens
     return " | ".join(f"{allowance(tokens, kind, 10**9, most):,}" for tokens in contents)
 
 
@@ -133,7 +136,7 @@ CLAIMS: dict[str, list[str]] = {
     "docs/discussions/research.md": [
         f"at most {bounds.MOST_TEXT:,} characters",
         f"unpacks to at most {bounds.MOST_UNPACKED // _MILLION} MB",
-        f"Pages are read for {_percent(pool._READING_SHARE)} of `work_seconds`",
+        f"Pages are read for {_percent(pool._READING_SHARE)} of these seconds",
     ],
     "docs/discussions/stored.md": [f"a large file (over {scrubbing.SMALL_BYTES // _MILLION} MB)"],
     "docs/discussions/speed.md": [
@@ -147,15 +150,15 @@ CLAIMS: dict[str, list[str]] = {
         "condensers' ceiling of 1 s for a megabyte |",
         f"contents from {pool.LARGE_BYTES // 1000} KB on, counting bodies from "
         f"{pool._LONG_LANE_BYTES // _MILLION} MB on",
-        f"took longer than {_DEFAULTS.work_seconds} seconds",
+        f"took longer than {pool.WorkLimits().seconds} seconds",
         f"`count_tokens` of more than {counting._COUNTED_AS_IS // _MILLION} MB",
     ],
     "docs/how-to/jobs.md": [
-        f"| `summary_tokens_per_artifact` | one job | {_DEFAULTS.summary_tokens_per_artifact} |",
-        f"| a session | {_DEFAULTS.summary_tokens_per_session:,} |",
+        f"| one job | {SUMMARY_TOKENS} |",
+        f"| a session | {Quotas().session:,} |",
         f"a day (UTC) | {_DEFAULTS.summary_tokens_per_day:,} |",
     ],
-    "docs/how-to/mcp.md": [f"`mcp_listed_tokens` ({_DEFAULTS.mcp_listed_tokens:,})"],
+    "docs/how-to/mcp.md": [f"at most {GatewayOptions().listed_tokens:,} tokens"],
     "docs/how-to/watch.md": [
         f"`by_session` (the {report.MOST_SESSIONS} last used)",
         f"After {metrics.MOST_MODELS} models",

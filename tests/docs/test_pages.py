@@ -1,27 +1,23 @@
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 
 from holdfast.settings import Settings
+from tests.support.scripts import load
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "holdfast"
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"\[[^\]]+\]\(([^)#\s]+)(?:#[^)]*)?\)")
 CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
-"""Code in a line: the patterns of docs/reference/patterns.md may look like links."""
+"""Inline code, in which brackets are no link."""
 
 
 def test_generated_files_are_what_the_code_says_now() -> None:
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    generate = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(generate)
+    generate = load(ROOT / "docs" / "generate.py")
     assert generate.stale_files() == [], "run `make docs`"
 
 
@@ -63,7 +59,7 @@ def tree_in_readme() -> set[str]:
 
 
 def tree_on_disk() -> set[str]:
-    """The files at the top, and every folder; all other files are in docs/reference/tree.md."""
+    """Return the files at the top, and every folder."""
     files = [
         path
         for path in PACKAGE.rglob("*")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.document import Reading, find
-from tests.steps import is_linear
+from tests.support.steps import is_linear
 
 SMALL = 20_000
 

@@ -10,17 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.document import Reading
+from tests.support.json_values import scalars
 
-scalars = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text('a"\\[,]{}中 ')
-)
-flat = (
-    scalars | st.lists(scalars, max_size=4) | st.dictionaries(st.text('k"]}'), scalars, max_size=3)
-)
+single = scalars(st.text(r'a"\[,]{}中 '))
+flat = single | st.lists(single, max_size=4) | st.dictionaries(st.text('k"]}'), single, max_size=3)
 values = st.recursive(flat, lambda inner: st.lists(inner, max_size=5), max_leaves=20)
 spaces = st.sampled_from([(",", ":"), (", ", ": "), (" ,\n\t", " : ")])
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.document import pasted
 from holdfast.document.pasted import document_in, fenced_blocks, question_in
-from tests.steps import is_linear
+from tests.support.steps import is_linear
 
 DOCUMENT = "\n\n".join(
     f"Clause {n}. The fee of part {n} is due within {n} days." for n in range(90)

@@ -19,9 +19,9 @@ from holdfast.jobs.protocol import Attempt
 from holdfast.models.protocol import Completion
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store
-from holdfast.store.queue import Quotas
+from holdfast.store.queue import SUMMARY_TOKENS, Quotas
 
-ALLOWANCE = 120
+ALLOWANCE = SUMMARY_TOKENS
 LIE = "4,242,424"
 QUOTAS = Quotas(session=10**6, day=10**6, artifact=ALLOWANCE)
 HERE = Scope("ann", "blue")
@@ -29,8 +29,6 @@ SETTINGS = Settings(
     store_url="memory:",
     summarization_provider="openai:small",
     summarization_max_retries=0,
-    summary_tokens_per_artifact=ALLOWANCE,
-    summary_tokens_per_session=10**6,
     summary_tokens_per_day=10**6,
     cite_policy="always",
     background_jobs=False,  # the worker of a test has a model of the test's own

@@ -98,6 +98,19 @@ def used(
     return turn_usage(report, counted, expanded, model=model, now=NOW, status=status)
 
 
+FOLDED: dict[str, Any] = {
+    "predicted": 50_000,
+    "untouched": 100_000,
+    "asked_known": 95_000,
+    "broken": True,
+}
+"""A request that was folded to half its length, so that nothing of it is in the cache."""
+
+
+def used_of_opus(report: object, **about: Any) -> TurnUsage:
+    return used(report, model="claude-opus-4-5", **about)
+
+
 def dollars(*parts: tuple[int, Decimal]) -> Decimal:
     return sum((tokens * rate for tokens, rate in parts), Decimal(0)) / M
 
@@ -124,9 +137,8 @@ def test_openai_is_billed_for_new_and_cached_input_and_output(report: Any) -> No
 
 
 def test_anthropic_is_billed_for_reads_and_writes_of_five_minutes_and_of_an_hour() -> None:
-    usage = used(
+    usage = used_of_opus(
         anthropic(200, cached=40_000, written=3_000, hour=1_000, output=400),
-        model="claude-opus-4-5",
         predicted=43_200,
         known=40_000,
         untouched=83_200,
@@ -216,9 +228,7 @@ def test_an_answer_from_memory_saves_what_would_have_been_sent() -> None:
 
 
 def test_a_fold_that_broke_the_cache_is_a_cost() -> None:
-    usage = used(
-        openai(50_000), predicted=50_000, untouched=100_000, asked_known=95_000, broken=True
-    )
+    usage = used(openai(50_000), **FOLDED)
     cost = dollars((50_000, GPT.input))
     untouched = dollars((5_000, GPT.input), (95_000, GPT.cached))
     assert usage.cost == float(cost) == 0.0625
@@ -249,10 +259,7 @@ def test_what_we_made_too_short_to_be_cached_says_nothing_about_the_cache() -> N
 def test_a_cache_of_openai_is_gone_after_an_hour() -> None:
     usage = used(
         openai(50_000),
-        predicted=50_000,
-        untouched=100_000,
-        asked_known=95_000,
-        broken=True,
+        **FOLDED,
         idle_seconds=3_601.0,
     )
     assert usage.saved_cost == float(dollars((50_000, GPT.input)))
@@ -273,9 +280,8 @@ def test_a_first_request_finds_in_the_cache_the_system_text_of_others() -> None:
 
 def test_a_session_that_is_repeated_finds_all_of_itself_in_the_cache() -> None:
     """A new session with the requests of an old one: the untouched ones would be cached too."""
-    usage = used(
+    usage = used_of_opus(
         anthropic(0, cached=12_000),
-        model="claude-opus-4-5",
         predicted=12_000,
         untouched=30_000,
         frame=4_000,
@@ -310,39 +316,18 @@ def test_short_beginnings_are_not_cached(
     assert usage.saved_cost == float(instead - dollars((500, rates.input)))
 
 
-def test_anthropic_caches_nothing_that_was_not_marked() -> None:
-    usage = used(
-        anthropic(50_000),
-        model="claude-opus-4-5",
-        predicted=50_000,
-        untouched=100_000,
-        asked_known=95_000,
-        broken=True,
-    )
-    assert usage.saved_cost == float(dollars((50_000, OPUS.input)))
-
-
-def test_a_gateway_that_ignores_marks_would_have_ignored_them_in_the_untouched_request() -> None:
-    usage = used(
-        anthropic(50_000),
-        model="claude-opus-4-5",
-        predicted=50_000,
-        untouched=100_000,
-        asked_known=95_000,
-        broken=True,
-        cache_lives=SHORT,
-    )
+@pytest.mark.parametrize(
+    "lives", [frozenset(), SHORT], ids=["nothing is marked", "a gateway ignores marks"]
+)
+def test_anthropic_caches_nothing_for_both_requests(lives: Lives) -> None:
+    usage = used_of_opus(anthropic(50_000), **FOLDED, cache_lives=lives)
     assert usage.saved_cost == float(dollars((50_000, OPUS.input)))
 
 
 def test_a_fold_on_anthropic_is_written_anew_and_the_untouched_would_have_been_read() -> None:
-    usage = used(
+    usage = used_of_opus(
         anthropic(1_000, written=49_000),
-        model="claude-opus-4-5",
-        predicted=50_000,
-        untouched=100_000,
-        asked_known=95_000,
-        broken=True,
+        **FOLDED,
         cache_lives=SHORT,
     )
     cost = dollars((1_000, OPUS.input), (49_000, OPUS.written))
@@ -358,9 +343,8 @@ def test_what_the_untouched_request_would_have_written_is_counted() -> None:
 
     So 100,000 tokens that were left out saved $0.63, and not the $0.50 of plain input.
     """
-    usage = used(
+    usage = used_of_opus(
         anthropic(0, written=20_000),
-        model="claude-opus-4-5",
         predicted=20_000,
         untouched=120_000,
         cache_lives=SHORT,
@@ -369,9 +353,8 @@ def test_what_the_untouched_request_would_have_written_is_counted() -> None:
 
 
 def test_an_hour_in_the_cache_costs_twice_the_input() -> None:
-    usage = used(
+    usage = used_of_opus(
         anthropic(0, written=20_000, hour=20_000),
-        model="claude-opus-4-5",
         predicted=20_000,
         untouched=100_000,
         cache_lives=LONG,
@@ -382,9 +365,8 @@ def test_an_hour_in_the_cache_costs_twice_the_input() -> None:
 
 def test_of_both_lives_an_hour_is_for_what_we_wrote_for_an_hour() -> None:
     """System and tools, which stand first and are never folded."""
-    usage = used(
+    usage = used_of_opus(
         anthropic(0, written=20_000, hour=6_000),
-        model="claude-opus-4-5",
         predicted=20_000,
         untouched=100_000,
         cache_lives=SHORT | LONG,
@@ -401,13 +383,9 @@ def test_a_marked_part_is_held_as_long_as_it_was_marked_for(
     lives: Lives, idle: float, held: bool
 ) -> None:
     hour = 50_000 if lives == LONG else 0
-    usage = used(
+    usage = used_of_opus(
         anthropic(0, written=50_000, hour=hour),
-        model="claude-opus-4-5",
-        predicted=50_000,
-        untouched=100_000,
-        asked_known=95_000,
-        broken=True,
+        **FOLDED,
         idle_seconds=idle,
         cache_lives=lives,
     )

@@ -23,7 +23,7 @@ from holdfast.engine import Holdfast
 from holdfast.errors import BudgetExceededError, PrivacyError, SettingsError, StoreError
 from holdfast.settings import Settings
 from holdfast.store import Scope
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from holdfast.tokens import count
 from tests.assemble.test_composing import drawn_text
 from tests.fitting.test_citing import log
@@ -36,7 +36,7 @@ QUESTION = "Where does the spare key of the harbour office lie?"
 
 def with_engine(work: Callable[[Holdfast], Awaitable[_T]], scope: Scope | None = None) -> _T:
     async def main() -> _T:
-        return await work(Holdfast(MemoryStore(), scope))
+        return await work(Holdfast(open_memory(), scope))
 
     return asyncio.run(main())
 

@@ -21,7 +21,8 @@ import holdfast
 from holdfast.cite import CitingRules
 from holdfast.engine import Expanded, Holdfast
 from holdfast.fitting import FitOptions, Fitted
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
+from holdfast.store.protocol import Store
 from holdfast.store.records import TurnUsage, UsageTotal, summed
 from tests.engine.test_accounting import anthropic, gemini, openai, responses
 from tests.fitting.test_citing import chat, in_dialect, log
@@ -118,7 +119,7 @@ class Run:
     def __init__(self, dialect: str, engine: Holdfast | None = None) -> None:
         self.now = 1_800_000_000.0
         self.dialect = dialect
-        self.store = MemoryStore()
+        self.store = open_memory()
         calibration = engine.calibration if engine is not None else None
         rules = CitingRules(policy="always")
         self.engine = Holdfast(
@@ -173,7 +174,7 @@ def billed(usage: TurnUsage) -> TurnUsage:
     return msgspec.structs.replace(usage, predicted=0)
 
 
-async def total_of(store: MemoryStore, engine: Holdfast) -> UsageTotal:
+async def total_of(store: Store, engine: Holdfast) -> UsageTotal:
     return summed("total", await store.usage(engine.scope))
 
 

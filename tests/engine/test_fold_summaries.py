@@ -20,7 +20,7 @@ from holdfast.engine import Holdfast
 from holdfast.fitting import Fitted
 from holdfast.jobs.folding import KIND
 from holdfast.store import open_store
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from holdfast.trim.standing import Fold
 from tests.engine.summed_up import (
     ALLOWANCE,
@@ -69,7 +69,7 @@ async def run_through(
 ) -> tuple[list[Fitted], Model]:
     """One conversation, with a queue that is worked off behind some turns, and a process that ends
     behind some."""
-    store = MemoryStore()
+    store = open_memory()
     engine, model = engine_on(store), Model(way)
     requests: list[Fitted] = []
     for body, is_ready, restart in zip(talk(seed, len(ready)), ready, restarts, strict=True):
@@ -141,7 +141,7 @@ async def until_summed_up(engine: Holdfast, model: Model) -> list[Fitted]:
 
 def test_the_fold_that_is_due_quotes_what_was_said_of_the_messages_folded_before() -> None:
     async def work() -> None:
-        engine, model = engine_on(MemoryStore()), Model()
+        engine, model = engine_on(open_memory()), Model()
         *before, last = await until_summed_up(engine, model)
         folded = [request for request in before if folds(request)]
         assert folded
@@ -162,7 +162,7 @@ def test_the_fold_that_is_due_quotes_what_was_said_of_the_messages_folded_before
 
 def test_nothing_is_written_anew_because_a_summary_is_ready() -> None:
     async def work() -> None:
-        engine, model = engine_on(MemoryStore()), Model()
+        engine, model = engine_on(open_memory()), Model()
         requests: list[Fitted] = []
         for body in talk(7, 60):
             requests.append(await sent(engine, body))
@@ -231,7 +231,7 @@ def test_what_the_queue_made_since_the_last_turn_is_for_the_next() -> None:
     """A process that answers the same request anew must come to the same bytes."""
 
     async def work() -> None:
-        store = MemoryStore()
+        store = open_memory()
         engine, model = engine_on(store), Model()
         bodies = talk(7, 16)
         for body in bodies:
@@ -263,7 +263,7 @@ def test_what_is_no_summary_leaves_the_extracts(way: str) -> None:
 
 def test_without_a_model_nothing_is_set_aside_and_nothing_queued() -> None:
     async def work() -> None:
-        store = MemoryStore()
+        store = open_memory()
         engine = engine_on(store, type(SETTINGS)(cite_policy="always"))
         assert engine.summaries is None
         for body in talk(7, 30):
@@ -282,7 +282,7 @@ def parts_in_order(fold: Fold) -> bool:
 
 def test_the_strategy_summarise_has_the_same_queue() -> None:
     async def work() -> None:
-        engine, model = engine_on(MemoryStore()), Model()
+        engine, model = engine_on(open_memory()), Model()
         options = msgspec.structs.replace(engine.options, strategy="summarise", limit=LIMIT)
         session = engine.session("s")
         quoted = False

@@ -17,7 +17,7 @@ from holdfast import Holdfast, read
 from holdfast.engine import Session, live
 from holdfast.engine.live import LiveSessions
 from holdfast.fitting import FitOptions
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from holdfast.wire import Message
 from holdfast.wire.strict import decode
 from tests.fitting.test_citing import RULES, chat, in_dialect, log
@@ -94,7 +94,7 @@ def test_a_session_knows_how_much_memory_it_takes(
 
 def test_what_is_cited_is_held_once_and_then_no_more() -> None:
     async def work() -> None:
-        engine = Holdfast(MemoryStore(), options=ALWAYS)
+        engine = Holdfast(open_memory(), options=ALWAYS)
         conversation = read(encoded(chat(log(60))), "openai-chat")
         [cited] = (message for message in conversation.messages if message.results)
         weight = cited.parsed_bytes
@@ -121,7 +121,7 @@ def test_a_request_that_is_new_is_read_once(dialect: str, monkeypatch: pytest.Mo
         return decode(message.span)
 
     async def work() -> None:
-        engine = Holdfast(MemoryStore(), options=ALWAYS)
+        engine = Holdfast(open_memory(), options=ALWAYS)
         conversation = read(in_dialect(chat("short", log(60), "short"), dialect), dialect)
         monkeypatch.setattr(Message, "value", property(watched))
         session = await engine.session_of(conversation)
@@ -139,7 +139,7 @@ def test_a_session_that_was_forgotten_while_it_was_answered_is_gone(
     messages: list[Message] = []
 
     async def work() -> None:
-        engine = Holdfast(MemoryStore())
+        engine = Holdfast(open_memory())
         session = engine.session("answered")
         conversation = read(encoded(chat("short", "short")), "openai-chat")
         fitted = await session.fit(conversation)

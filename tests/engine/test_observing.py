@@ -11,7 +11,7 @@ import pytest
 
 import holdfast
 from holdfast.engine import Expanded, Holdfast
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from tests.fitting.test_citing import chat
 
 USAGE = {"prompt_tokens": 999, "completion_tokens": 7}
@@ -24,7 +24,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 @pytest.mark.parametrize("learn", [True, False])
 def test_usage_that_is_our_own_count_is_written_down_but_teaches_nothing(learn: bool) -> None:
     async def work() -> None:
-        engine = Holdfast(MemoryStore())
+        engine = Holdfast(open_memory())
         session = engine.session("s")
         before = engine.calibration.dump()
         for _ in range(5):
@@ -38,7 +38,7 @@ def test_usage_that_is_our_own_count_is_written_down_but_teaches_nothing(learn: 
 
 def test_a_turn_that_opened_refs_teaches_nothing() -> None:
     async def work() -> None:
-        engine = Holdfast(MemoryStore())
+        engine = Holdfast(open_memory())
         session = engine.session("s")
         before = engine.calibration.dump()
         opened = Expanded(1, 50)
@@ -53,7 +53,7 @@ def test_a_turn_that_opened_refs_teaches_nothing() -> None:
 
 def test_a_request_without_messages_is_written_down() -> None:
     async def work() -> None:
-        engine = Holdfast(MemoryStore())
+        engine = Holdfast(open_memory())
         body = holdfast.read({"model": "gpt-5", "input": [], "previous_response_id": "r"})
         session = await engine.session_of(body)
         turn = await engine.observe(session, await session.fit(body))

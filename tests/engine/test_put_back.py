@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import Holdfast, count, validate
-from holdfast.engine.session import Session
+from holdfast import Holdfast
 from holdfast.errors import StoreError
 from holdfast.fitting import FitOptions, Fitted
 from holdfast.store import Scope
 from holdfast.wire import read
+from tests.engine.test_open_ahead import sent
 from tests.fitting.test_citing import chat, in_dialect, log
 from tests.trim.test_fit import DIALECTS
 
@@ -28,18 +28,6 @@ def how(engine: Holdfast, dialect: str = "openai-chat", limit: int | None = None
     return msgspec.structs.replace(
         engine.options, rules=rules, model="gpt-4o", dialect=dialect, limit=limit
     )
-
-
-async def sent(engine: Holdfast, session: Session, body: bytes, options: FitOptions) -> Fitted:
-    """Send the next request, and see that it is whole, valid and within its limit."""
-    fitted = await session.fit(body, options)
-    turn = await engine.observe(session, fitted)
-    assert await session.rebuild(turn.number) == body
-    assert validate(fitted.body, options.dialect) == []
-    recount = count(fitted.body, model=options.model, dialect=options.dialect).tokens
-    assert recount == fitted.tokens
-    assert options.limit is None or recount <= options.limit
-    return fitted
 
 
 def spans(body: bytes, dialect: str) -> list[bytes]:

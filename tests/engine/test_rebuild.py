@@ -38,7 +38,7 @@ from holdfast.wire import DIALECTS as WIRE
 from holdfast.wire import Entry, Text, ToolCall, convert, write
 from holdfast.wire.answers import Call, Hop, Kept
 from holdfast.wire.frame import pack
-from tests.recorded import needs_trajectories, needs_usage, requests, trajectories
+from tests.support.recorded import needs_trajectories, needs_usage, requests, trajectories
 from tests.trim.test_fit import DIALECTS, MODELS, long_scripts
 from tests.wire.bodies import WRITERS, scripts
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from holdfast.engine import Holdfast
-from holdfast.engine.removals import RemovalWatch
+from holdfast.engine.live import RemovalWatch
 from holdfast.privacy import Policy
 from holdfast.settings import Settings
 from holdfast.store import open_store

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.engine.replaying import Replayed, Way, replay
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from holdfast.tokens import count
 from holdfast.wire import Conversation, read
 
@@ -48,7 +48,7 @@ def session(said: str) -> list[Conversation]:
 
 
 def told(requests: list[Conversation], way: Way | None) -> Replayed:
-    engine = Holdfast(MemoryStore())
+    engine = Holdfast(open_memory())
     return asyncio.run(replay(engine, requests, MODEL, way))
 
 

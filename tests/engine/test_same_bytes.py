@@ -14,8 +14,8 @@ from holdfast.engine.session import with_limit
 from holdfast.fitting import FitOptions, fit_request
 from holdfast.trim.anchors import mark
 from holdfast.voice import HEADINGS
-from tests.citing import ALWAYS
 from tests.fitting.test_citing import chat, in_dialect, log
+from tests.support.citing import ALWAYS
 from tests.surfaces.proxy.harness import DIALECTS
 
 RULE = "The harbour master is called Ms Okonkwo-Lindqvist."

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from holdfast.errors import ExpandError
 from holdfast.expand import ExpandOptions
 from tests.expand.made import CSV, JSON, LOG, MCP, opened
-from tests.steps import is_linear
+from tests.support.steps import is_linear
 
 CONTENTS = st.sampled_from(
     [LOG, JSON, CSV, MCP, "x", "\n", "\0\n\0", '{"a": 1, "a": [{}]}', "[]", '"']

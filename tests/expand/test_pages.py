@@ -14,6 +14,7 @@ from holdfast.errors import ExpandError
 from holdfast.expand import ExpandOptions, expand
 from holdfast.expand import pages as pages_module
 from tests.expand.made import CSV, JSON, LOG, REF, opened, pages
+from tests.support.json_values import scalars
 
 TEXTS = st.one_of(
     st.text(max_size=4000),
@@ -25,13 +26,7 @@ TEXTS = st.one_of(
         st.integers(0, 3000),
     ),
 )
-SCALARS = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.text(max_size=60)
-    | st.floats(allow_nan=False, allow_infinity=False)
-)
+SCALARS = scalars(st.text(max_size=60))
 VALUES = st.recursive(
     SCALARS,
     lambda inner: st.lists(inner, max_size=12) | st.dictionaries(st.text(max_size=9), inner),

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.document import Reading
 from holdfast.expand import ExpandOptions, Slice, parse_call
-from holdfast.expand.ways import call_of, example, find_of, is_example
+from holdfast.expand.tool import call_of, example, find_of, is_example
 from tests.expand.made import REF
 
 

@@ -26,7 +26,7 @@ from holdfast.facades.actions import (
     build_action_summaries,
 )
 from holdfast.fitting import FitOptions
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from tests.facades.made import failure, page, query, result, search
 
 FETCH = {"name": "Web Page Content"}
@@ -48,7 +48,7 @@ def run(
 
 
 def fresh(**rules: Any) -> ContentStore:
-    return ContentStore(Holdfast(MemoryStore(), options=FitOptions(rules=CitingRules(**rules))))
+    return ContentStore(Holdfast(open_memory(), options=FitOptions(rules=CitingRules(**rules))))
 
 
 def opened(store: ContentStore, ref: str) -> str:

@@ -17,7 +17,7 @@ from holdfast.facades import ContentExcerpt, ContentStore, Payload
 from holdfast.facades.content_store import StoredContent
 from holdfast.fitting import FitOptions
 from holdfast.store import Store
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from holdfast.store.refs import digest, parse
 from tests.facades.made import prose
 from tests.store.harness import Opener
@@ -73,7 +73,7 @@ def test_older_forms_of_an_id_are_understood(opener: Opener) -> None:
 @given(st.text(max_size=3_000), st.dictionaries(st.text(max_size=9), st.text(max_size=20)))
 def test_any_text_and_metadata_come_back_exact(text: str, metadata: dict[str, str]) -> None:
     async def work() -> None:
-        contents = ContentStore(MemoryStore())
+        contents = ContentStore(open_memory())
         ref = await contents.store_content(StoredContent(full_content=text, metadata=metadata))
         found = await contents.get_content(ref)
         assert found is not None
@@ -122,7 +122,7 @@ PARTS = [
 
 def excerpts(criteria: list[str], **how: int) -> list[ContentExcerpt]:
     async def work() -> list[ContentExcerpt]:
-        contents = ContentStore(MemoryStore())
+        contents = ContentStore(open_memory())
         ref = await contents.store_content(content("\n\n".join(PARTS)))
         return await contents.extract_excerpts(ref, criteria, **how)
 
@@ -265,7 +265,7 @@ def test_the_default_store_is_one_and_can_be_replaced() -> None:
     try:
         first = ContentStore.get_instance()
         assert ContentStore.get_instance() is first
-        own = ContentStore(MemoryStore())
+        own = ContentStore(open_memory())
         ContentStore.set_instance(own)
         assert ContentStore.get_instance() is own
     finally:

@@ -14,7 +14,7 @@ from holdfast.cite import CitingRules
 from holdfast.facades import ContentStore
 from holdfast.facades.actions import action_message
 from holdfast.fitting import FitOptions
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from tests.facades.made import page, query, search
 
 WINDOW = 200_000
@@ -54,7 +54,7 @@ def conversation(steps: list[Any], store: ContentStore, *, cited: bool) -> list[
 
 @pytest.mark.parametrize("steps", [RESEARCH, FIFTY], ids=["research", "fifty actions"])
 def test_citations_cost_a_tenth_and_every_original_can_be_opened(steps: list[Any]) -> None:
-    store = ContentStore(MemoryStore())
+    store = ContentStore(open_memory())
     cited = conversation(steps, store, cited=True)
     whole = conversation(steps, store, cited=False)
     assert tokens(whole) > WINDOW
@@ -88,7 +88,7 @@ def test_fit_does_the_same_for_tool_results(steps: list[Any]) -> None:
     async def work() -> None:
         # As the seed documents have it: every long result is cited, however much room there is.
         rules = CitingRules(policy="always")
-        engine = Holdfast(MemoryStore(), options=FitOptions(cites=True, opens=True, rules=rules))
+        engine = Holdfast(open_memory(), options=FitOptions(cites=True, opens=True, rules=rules))
         fitted = await engine.fit(body, limit=WINDOW)
         sent = json.loads(fitted.body)
         assert holdfast.validate(fitted.body) == []

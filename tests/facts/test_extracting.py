@@ -14,7 +14,7 @@ from holdfast.facts.clauses import clauses
 from holdfast.facts.dates import with_dates
 from holdfast.facts.extracting import from_message, from_result, said, subject_of
 from holdfast.facts.values import MOST_BYTES
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from tests.store.harness import HERE
 
 AT = datetime(2023, 5, 8, 13, 56, tzinfo=UTC).timestamp()
@@ -188,7 +188,7 @@ def test_what_names_nothing_gives_nothing(text: str) -> None:
 
 def test_a_later_result_supersedes_what_an_earlier_one_said_of_a_thing() -> None:
     async def work() -> None:
-        store = MemoryStore()
+        store = open_memory()
         ledger = Ledger(store, HERE, Indexes(store, None))
         told = {"tool": "get_order", "session": "s"}
         await ledger.extract(json.dumps(ORDER), source_ref="r1", at=1.0, **told)

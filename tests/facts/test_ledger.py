@@ -13,7 +13,7 @@ from holdfast.facts import Fact, FactFilter, Indexes, Ledger, RankedFact, get_to
 from holdfast.facts.index import HALF_LIVES
 from holdfast.facts.indexes import MOST_ROWS
 from holdfast.store import Scope, Store, open_store
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from tests.privacy.made import UPPER, run
 from tests.store.harness import HERE, OTHER_USER, Clock
 
@@ -26,7 +26,7 @@ def ledger_of(store: Store, clock: Clock | None = None, scope: Scope = HERE) -> 
 
 
 def with_ledger(work: Callable[[Ledger], Coroutine[Any, Any, T]]) -> T:
-    return asyncio.run(work(ledger_of(MemoryStore())))
+    return asyncio.run(work(ledger_of(open_memory())))
 
 
 def texts(ranked: list[RankedFact]) -> list[str]:
@@ -184,7 +184,7 @@ def test_secrets_are_refused_whatever_the_policy() -> None:
 
 def test_personal_data_is_masked_if_the_policy_says_so() -> None:
     async def work() -> None:
-        store = MemoryStore()
+        store = open_memory()
         ledger = Ledger(store, HERE, Indexes(store, None), privacy="mask")
         (kept,) = await noted(ledger, "Ann's address is ann@firm.example.org")
         assert kept.text == "Ann's address is [email masked]"
@@ -217,7 +217,7 @@ def test_indexes_of_scopes_that_were_asked_long_ago_are_let_go(
     monkeypatch.setattr("holdfast.facts.indexes.MOST_ROWS", 5)
 
     async def work() -> None:
-        store = MemoryStore()
+        store = open_memory()
         indexes = Indexes(store, None)
         ledgers = [Ledger(store, Scope("ann", f"w{n}"), indexes) for n in range(4)]
         for _ in range(2):
@@ -233,7 +233,7 @@ def test_an_index_of_many_changes_is_built_anew_and_right(monkeypatch: pytest.Mo
     monkeypatch.setattr("holdfast.facts.indexes._AT_ONCE", 5)
 
     async def work() -> None:
-        ledger = ledger_of(MemoryStore())
+        ledger = ledger_of(open_memory())
         for n in range(40):
             await noted(ledger, f"The count is {n}", subject="count", at=float(n))
             assert texts(await ledger.top("count")) == [f"The count is {n}"]
@@ -245,7 +245,7 @@ def test_an_index_of_many_changes_is_built_anew_and_right(monkeypatch: pytest.Mo
 
 def test_nobody_finds_the_facts_of_others() -> None:
     async def work() -> None:
-        store = MemoryStore()
+        store = open_memory()
         indexes = Indexes(store, None)
         mine, theirs = Ledger(store, HERE, indexes), Ledger(store, OTHER_USER, indexes)
         (fact,) = await noted(mine, "Ann lives in Rome", standing=True)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from holdfast.facts import Indexes, Ledger, RankedFact
 from holdfast.facts.names import names_in
-from holdfast.facts.words import terms_of
-from holdfast.store.memory import MemoryStore
+from holdfast.search.words import fact_terms
+from holdfast.store.opening import open_memory
 from tests.store.harness import HERE
 
 SPEAKERS = frozenset({"ann", "lee", "user"})
@@ -35,7 +35,7 @@ SPEAKERS = frozenset({"ann", "lee", "user"})
 def test_names_of_a_question(question: str, speakers: set[str], things: list[str]) -> None:
     names = names_in(question, SPEAKERS)
     assert names.speakers == speakers
-    assert names.things == tuple(tuple(terms_of(thing)) for thing in things)
+    assert names.things == tuple(tuple(fact_terms(thing)) for thing in things)
 
 
 def test_of_a_pasted_page_only_both_ends_are_read() -> None:
@@ -50,7 +50,7 @@ Said = tuple[str, str, bool]
 
 def ranked(facts: list[Said], question: str, most: int = 12) -> list[RankedFact]:
     async def work() -> list[RankedFact]:
-        store = MemoryStore()
+        store = open_memory()
         ledger = Ledger(store, HERE, Indexes(store, None))
         for number, (speaker, words, stands) in enumerate(facts):
             text = f"{speaker}: {words} {number}"

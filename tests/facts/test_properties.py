@@ -21,7 +21,7 @@ from holdfast.facts.ledger import SECRETS
 from holdfast.privacy import find
 from holdfast.store import Scope, open_store
 from holdfast.store.fact_shelf import key_of
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from tests.privacy.made import UPPER, run
 from tests.store.harness import HERE
 
@@ -147,7 +147,7 @@ TEMPLATES = st.sampled_from(
 @settings(max_examples=40, deadline=None)
 def test_no_secret_becomes_a_fact(key: str, template: str, around: str) -> None:
     async def work() -> None:
-        store = MemoryStore()
+        store = open_memory()
         ledger = Ledger(store, HERE, Indexes(store, None))
         text = f"{around} {template.format(key)}"
         await ledger.extract([{"role": "user", "content": text}])
@@ -163,7 +163,7 @@ def test_no_secret_becomes_a_fact(key: str, template: str, around: str) -> None:
 @settings(max_examples=25, deadline=None)
 def test_any_message_gives_facts_that_can_be_stored(text: str) -> None:
     async def work() -> None:
-        store = MemoryStore()
+        store = open_memory()
         ledger = Ledger(store, HERE, Indexes(store, None))
         sentence = f"I met {text} in Rome on 3 May. {text}"
         for fact in await ledger.extract([{"role": "user", "content": sentence, "id": "m"}]):

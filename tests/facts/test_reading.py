@@ -13,7 +13,8 @@ from holdfast.jobs import Worker, WorkerRules
 from holdfast.jobs.protocol import Attempt
 from holdfast.models.protocol import Completion
 from holdfast.settings import Settings
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
+from holdfast.store.protocol import Store
 
 MODEL = Settings(
     store_url="memory:",
@@ -40,7 +41,7 @@ class Says:
         return Completion(SAID, 1000, 20, 0.001, "model")
 
 
-async def worked(store: MemoryStore) -> Attempt:
+async def worked(store: Store) -> Attempt:
     ledger = Ledger(store, Holdfast(store).scope, Indexes(store, None))
     quick = Settings(summarization_max_retries=0)
     attempts: list[Attempt] = []
@@ -63,7 +64,6 @@ def test_a_long_result_is_read_once_and_what_it_bears_out_and_stands_alone_is_ke
             await engine.cite(TEXT, tool="status", session="s")
             (job,) = await engine.store.jobs.latest(None, kind=KIND)
             assert (job.ref_id, job.scope.session) == (cited.ref_id, "s")
-            assert isinstance(engine.store, MemoryStore)
             assert (await worked(engine.store)).state == "done"
             read = await engine.store.info(engine.scope, cited.ref_id)
             assert read is not None
@@ -85,10 +85,10 @@ def test_without_a_model_or_a_ledger_nothing_is_queued() -> None:
     async def work() -> None:
         off = msgspec.structs.replace(MODEL, enable_facts_ledger=False)
         for settings in (Settings(store_url="memory:"), off):
-            assert fact_jobs(MemoryStore(), settings) == {}
+            assert fact_jobs(open_memory(), settings) == {}
             async with Holdfast.open(settings=settings) as engine:
                 await engine.cite(TEXT)
                 assert await engine.store.jobs.latest(None, kind=KIND) == []
-        assert KIND in fact_jobs(MemoryStore(), MODEL)
+        assert KIND in fact_jobs(open_memory(), MODEL)
 
     asyncio.run(work())

@@ -13,7 +13,7 @@ import pytest
 import holdfast
 from holdfast.cite import CitingRules
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
-from holdfast.fitting.batch import RECENT
+from holdfast.fitting.folding import RECENT
 from holdfast.trim import mark
 from tests.engine.test_rebuild import follow
 from tests.fitting.test_citing import DIALECTS, in_dialect, log, refs_in, tool_names

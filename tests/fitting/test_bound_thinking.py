@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from holdfast.fitting import FitState, Fitted, fit_request
-from tests.citing import CITES
 from tests.fitting.test_citing import log
+from tests.support.citing import CITES
 
 BOUND, FREE = "claude-sonnet-5-5", "claude-sonnet-4-5"
 OPTIONS = msgspec.structs.replace(CITES, dialect="anthropic")

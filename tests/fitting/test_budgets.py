@@ -27,9 +27,8 @@ from holdfast.fitting import FitOptions, Fitted, fit_request
 from holdfast.settings import ModelLimits, Settings
 from holdfast.tokens import Calibration, ModelContextRegistry
 from tests.provider.tokens import text_tokens
-from tests.surfaces.proxy.harness import Running, ask, path_of, running_proxy
+from tests.surfaces.proxy.harness import KEYS, Running, ask_model, running_proxy
 from tests.surfaces.proxy.spoken import says, text
-from tests.surfaces.proxy.test_opening import HEADERS
 from tests.surfaces.proxy.upstream import Upstream
 from tests.trim.test_fit import DIALECTS, MODELS, long_scripts
 from tests.wire.bodies import WRITERS
@@ -66,12 +65,12 @@ def proxied() -> Iterator[tuple[Running, Upstream]]:
 def in_proxy(proxy: Running, upstream: Upstream, budget: int, session: str) -> bytes | None:
     """What the provider gets within a budget; None if it does not fit."""
     budgeted = {
-        **HEADERS,
+        **KEYS,
         "x-holdfast-budget": str(budget),
         "x-holdfast-session": session,
     }
     before = len(upstream.requests)
-    answered = ask(proxy.url + path_of("anthropic"), README, budgeted)
+    answered = ask_model(proxy, "anthropic", README, headers=budgeted)
     if answered.status == 400:
         assert b"prompt is too long" in answered.body
         assert len(upstream.requests) == before

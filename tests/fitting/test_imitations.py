@@ -17,9 +17,9 @@ from holdfast.store.refs import REF
 from holdfast.tokens.vocabulary import count_ordinary
 from holdfast.voice import NO_MORE, NO_STORE
 from tests.fitting.test_citing import DIALECTS, chat, in_dialect, log
-from tests.surfaces.proxy.harness import ask, path_of, request_in, running_proxy
+from tests.surfaces.proxy.harness import KEYS, ask, path_of, request_in, running_proxy
 from tests.surfaces.proxy.spoken import call, says, text
-from tests.surfaces.proxy.test_opening import HEADERS, opening
+from tests.surfaces.proxy.test_opening import opening
 from tests.surfaces.proxy.upstream import Upstream
 
 RULES = CitingRules(policy="always")
@@ -167,7 +167,7 @@ def test_the_proxy_brings_back_what_was_opened_and_cites_what_only_looks_like_it
     with Upstream(*turns) as upstream, running_proxy({}, upstream.url) as proxy:
         url = proxy.url + path_of(dialect)
         first = chat(log(600))
-        answered = ask(url, request_in(dialect, first), HEADERS)
+        answered = ask(url, request_in(dialect, first), KEYS)
         assert answered.status == 200
         second = json.loads(json.dumps(first))
         asked = {"name": "read_log", "arguments": '{"path": "b.log"}'}
@@ -176,7 +176,7 @@ def test_the_proxy_brings_back_what_was_opened_and_cites_what_only_looks_like_it
              "tool_calls": [{"id": "c9", "type": "function", "function": asked}]},
             {"role": "tool", "tool_call_id": "c9", "content": imitation},
         ]  # fmt: skip
-        assert ask(url, request_in(dialect, second), HEADERS).status == 200
+        assert ask(url, request_in(dialect, second), KEYS).status == 200
         sent = upstream.requests[-1].texts
     assert upstream.refused == []
     assert "0059 INFO step 0-59 went well" in sent, "what was opened was closed again"

@@ -24,7 +24,7 @@ from holdfast.fitting.keeping import names_behind
 from holdfast.fitting.options import OfferExpand
 from tests.engine.test_rebuild import follow, turns_of
 from tests.fitting.test_citing import DIALECTS, in_dialect
-from tests.steps import steps
+from tests.support.steps import steps
 
 RULES = CitingRules()
 MODELS = {"anthropic": "claude-sonnet-4-5", "gemini": "gemini-2.5-pro"}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from holdfast.fitting.repeats import LONGEST, Repeat, hashes, numbers, repeats, telling
-from tests.steps import is_linear, steps
+from tests.support.steps import is_linear, steps
 
 
 def runs_in(lines: list[str], earlier: list[Sequence[int]]) -> list[Repeat]:

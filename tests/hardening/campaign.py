@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+import pytest
+
 TELL_SECONDS = 10.0
 MOST_FINDINGS = 20
 """After so many a campaign ends: more of them say the same."""
@@ -58,3 +60,20 @@ class Campaign:
             f"  {self.done:,} of {most:,} rounds in {took:,.0f} s ({rate:,.1f} per second), "
             f"{len(self.findings)} findings"
         )
+
+
+def short_and_full(
+    name: str, short: object, full: object, *, is_slow: bool = True
+) -> pytest.MarkDecorator:
+    """Parametrise a test by its size: `make test` runs `short`, `make harden` runs `full`.
+
+    Several names are separated by commas, and then `short` and `full` are tuples.
+    """
+    several = "," in name
+    sizes = [tuple(size) if several else (size,) for size in (short, full)]  # type: ignore[arg-type]
+    marks = [[pytest.mark.slow] if is_slow else [], [pytest.mark.campaign]]
+    params = [
+        pytest.param(*size, marks=marked, id=label)
+        for size, marked, label in zip(sizes, marks, ("short", "full"), strict=True)
+    ]
+    return pytest.mark.parametrize(name, params)

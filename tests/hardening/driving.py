@@ -28,7 +28,7 @@ from holdfast.surfaces.proxy.service import Service
 from tests.hardening.asks import Asked
 from tests.hardening.provider import Provider
 from tests.hardening.shapes import refused
-from tests.surfaces.proxy.harness import FAMILIES
+from tests.surfaces.proxy.harness import with_families
 from tests.wire.answers.streams import understand
 
 PATIENCE_SECONDS = 120.0
@@ -145,10 +145,10 @@ async def era(
     **overrides: Any,
 ) -> AsyncIterator[Era]:
     """A proxy with a store of its own in memory, and its orderly end."""
-    upstreams = {f"{family}_upstream": "http://provider.test" for family in FAMILIES}
+    entries = with_families(overrides.get("upstreams", {}), "http://provider.test")
     # Many citations: most of what can go wrong has to do with them.
-    chosen = {"store_url": "memory:", "cite_policy": "always", **upstreams}
-    settings = Settings(**(chosen | overrides))
+    chosen = {"store_url": "memory:", "cite_policy": "always"} | overrides
+    settings = Settings(**(chosen | {"upstreams": entries}))
     async with Holdfast.open(settings=settings, clock=clock) as engine:
         provider = provider or Provider()
         service = Service(engine, settings, provider, OfflineSending())

@@ -21,20 +21,23 @@ from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.sqlite import SqliteStore
 from holdfast.surfaces.proxy import logs
 from holdfast.surfaces.proxy.server import Started, serve
-from tests.citing import ALWAYS
 from tests.fitting.test_citing import chat, in_dialect, log
 from tests.hardening.forking import bear, tell
-from tests.surfaces.proxy.harness import DIALECTS
+from tests.support.citing import ALWAYS
+from tests.surfaces.proxy.harness import DIALECTS, with_families
 
 
-def proxy(settings: dict[str, Any]) -> None:
+def proxy(settings: dict[str, Any], upstream: str | None = None) -> None:
     """Serve until a signal ends it."""
 
     def started(where: Started) -> None:
         tell(url=where.url)
 
     logs.configure("json")
-    serve(Settings(**({"cite_policy": "always"} | settings)), started=started)
+    upstreams = with_families({}, upstream)
+    serve(
+        Settings(**({"cite_policy": "always", "upstreams": upstreams} | settings)), started=started
+    )
 
 
 def opening(url: str) -> None:

@@ -25,6 +25,7 @@ from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
+import re2  # type: ignore[import-untyped]
 from tools.linear import PROVEN
 from tools.patterns import ARGUED, Use, inventory, proof
 
@@ -57,7 +58,7 @@ LONGEST = 120
 SHORT_LONGEST = 30
 """In the short form, whose texts are a twelfth as long. A pattern of 300 steps a sign takes
 one second of it on a quiet machine, and took three on a busy one."""
-GLIMPSE_LONGEST = 3
+GLIMPSE_LONGEST = 1
 """For a tenth of the smallest text, which takes milliseconds unless the time is exponential."""
 _OFTEN = 8
 """Repeats with a lower bound are no repeats to an attacker."""
@@ -405,9 +406,8 @@ def attacked(
     as time of their own.
     """
     if uses is None:
-        asked: list[Any] = [n for n, use in enumerate(inventory()) if _is_due(n, use, thorough)]
-    else:
-        asked = [[use.pattern, sorted(use.methods)] for use in uses]
+        uses = [use for n, use in enumerate(inventory()) if _is_due(n, use, thorough)]
+    asked = list(map(_written, uses))
     outcome = Outcome([], 0, 0, 0)
     start = 0
     suspect: Attempt | None = None
@@ -451,15 +451,25 @@ def _attempt(report: Any) -> Attempt:
 def _work(asked: list[Any], thorough: bool, start: int) -> None:
     sizes = SIZES if thorough else SHORT_SIZES
     for number, wanted in enumerate(asked[start:], start):
-        _attack(number, _use(wanted), sizes, thorough)
+        use, is_proven = _read(wanted)
+        _attack(number, use, sizes, thorough, is_proven=is_proven)
 
 
-def _use(wanted: Any) -> Use:
-    """A pattern of the package by its number, or one that stands here."""
-    if isinstance(wanted, int):
-        return inventory()[wanted]
-    text, methods = wanted
-    return Use("", "re", text, frozenset(methods), re.compile(text))
+def _written(use: Use) -> list[Any]:
+    """Return a pattern for the other process, which need not import the package to find it."""
+    assert use.pattern is not None
+    is_bytes = isinstance(use.pattern, bytes)
+    text = use.pattern.decode("latin-1") if isinstance(use.pattern, bytes) else use.pattern
+    flags = use.compiled.flags if use.engine == "re" else 0
+    return [use.place, use.engine, text, is_bytes, flags, sorted(use.methods), _is_proven(use)]
+
+
+def _read(written: list[Any]) -> tuple[Use, bool]:
+    """Return a pattern of `_written`, and whether it is proven to be linear."""
+    place, engine, text, is_bytes, flags, methods, is_proven = written
+    pattern = text.encode("latin-1") if is_bytes else text
+    compiled = re.compile(pattern, flags) if engine == "re" else re2.compile(pattern)
+    return Use(place, engine, pattern, frozenset(methods), compiled), is_proven
 
 
 def _is_due(number: int, use: Use, thorough: bool) -> bool:
@@ -474,7 +484,9 @@ def _is_proven(use: Use) -> bool:
     return use.engine == "re2" or proof(use) == PROVEN
 
 
-def _attack(number: int, use: Use, sizes: Sequence[int], thorough: bool) -> None:
+def _attack(
+    number: int, use: Use, sizes: Sequence[int], thorough: bool, *, is_proven: bool
+) -> None:
     assert use.pattern is not None
     flags = use.compiled.flags if use.engine == "re" else 0
     forms = [
@@ -485,7 +497,7 @@ def _attack(number: int, use: Use, sizes: Sequence[int], thorough: bool) -> None
     end = math.inf
     if thorough:
         random.Random(use.place).shuffle(forms)
-        end = time.process_time() + (BUDGET if _is_proven(use) else UNPROVEN_BUDGET)
+        end = time.process_time() + (BUDGET if is_proven else UNPROVEN_BUDGET)
     tried = 0
     for attack, method in forms:
         if time.process_time() > end:

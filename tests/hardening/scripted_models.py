@@ -20,7 +20,7 @@ from tests.provider.request import Got
 from tests.surfaces.proxy.gatekeeper import Ledger, refusal
 from tests.surfaces.proxy.harness import request_in
 from tests.surfaces.proxy.replaying import MODELS
-from tests.surfaces.proxy.replaying import _said as said_in
+from tests.surfaces.proxy.shifting import answer_messages as said_in
 from tests.surfaces.proxy.spoken import REF, says, text, whole
 from tests.wire.answers.streams import Part, Script, Seen, understand
 

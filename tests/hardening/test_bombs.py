@@ -13,8 +13,10 @@ import signal
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -24,8 +26,9 @@ from holdfast.privacy import detectors
 from holdfast.surfaces.proxy import exchange, server
 from holdfast.surfaces.proxy.dashboard import exports, inspecting, pages
 from holdfast.tokens import count
-from holdfast.wire import Tool, openai_chat
+from holdfast.wire import openai_chat
 from holdfast.wire.answers import Relay
+from holdfast.workers import WorkLimits
 from tests.hardening.blunt import Blunt
 from tests.hardening.bombs import BOMBS, CHAT, COUNTING, Bomb, Thrown, log_lines, result
 from tests.hardening.throwing import TABLE_HEAD, all_thrown, row, send, target
@@ -76,8 +79,9 @@ def test_small_bombs_are_answered_one_by_one() -> None:
 
 
 def test_others_are_answered_while_a_content_is_stuck_and_the_record_says_so() -> None:
-    settings = {"worker_processes": 1, "work_seconds": 3.0}
-    with Blunt() as upstream, running_proxy(settings, upstream.url) as proxy:
+    limited = patch("holdfast.engine.options.WorkLimits", partial(WorkLimits, seconds=3.0))
+    settings = {"worker_processes": 1}
+    with limited, Blunt() as upstream, running_proxy(settings, upstream.url) as proxy:
         workers = proxy.service.engine.workers
         workers.warm()
         os.kill(workers.pids[0], signal.SIGSTOP)
@@ -150,6 +154,31 @@ def test_a_large_count_is_that_of_the_request_as_it_stands() -> None:
         assert "not JSON" in broken.json["error"]["message"]
 
 
+def note_threads(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, threads: set[str]) -> None:
+    """Note which threads call a function."""
+    real = getattr(place, name)
+
+    def noted(*args: Any, **options: Any) -> Any:
+        threads.add(threading.current_thread().name)
+        return real(*args, **options)
+
+    monkeypatch.setattr(place, name, noted)
+
+
+def assert_off_the_loop(threads: set[str]) -> None:
+    """Raise unless worker threads, and no other thread, did it."""
+    assert threads
+    assert all(name.startswith("holdfast-work") for name in threads)
+
+
+def throw(name: str, scale: float) -> None:
+    """Send a bomb to a proxy of its own, which answers it."""
+    built = named(name).build(scale)
+    with Blunt() as upstream, running_proxy({}, upstream.url) as proxy:
+        upstream.answer = built.answer
+        assert send(proxy.url, built, built.bodies[0]) == 200
+
+
 def test_a_large_event_is_not_read_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[tuple[int, str]] = []
     feed = Relay.feed
@@ -162,29 +191,17 @@ def test_a_large_event_is_not_read_on_the_event_loop(monkeypatch: pytest.MonkeyP
         return fed
 
     monkeypatch.setattr(Relay, "feed", noted)
-    built = named("one event").build(0.05)
-    with Blunt() as upstream, running_proxy({}, upstream.url) as proxy:
-        upstream.answer = built.answer
-        assert send(proxy.url, built, built.bodies[0]) == 200
+    throw("one event", 0.05)
     size, reader = max(reads)
     assert size > 400_000
     assert reader.startswith("holdfast-work")
 
 
 def test_many_tools_are_not_read_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    readers: set[str] = set()
-    tools = openai_chat.tools
-
-    def noted(body: Any) -> tuple[Tool, ...]:
-        readers.add(threading.current_thread().name)
-        return tools(body)
-
-    monkeypatch.setattr(openai_chat, "tools", noted)
-    built = named("10,000 tools").build(0.02)
-    with Blunt() as upstream, running_proxy({}, upstream.url) as proxy:
-        assert send(proxy.url, built, built.bodies[0]) == 200
-    assert readers
-    assert all(name.startswith("holdfast-work") for name in readers)
+    threads: set[str] = set()
+    note_threads(monkeypatch, openai_chat, "tools", threads)
+    throw("10,000 tools", 0.02)
+    assert_off_the_loop(threads)
 
 
 def test_many_messages_are_not_gone_through_on_the_event_loop(
@@ -212,31 +229,16 @@ def test_many_messages_are_not_gone_through_on_the_event_loop(
     with Blunt() as upstream, running_proxy({}, upstream.url) as proxy:
         assert send(proxy.url, Thrown((body,)), body) == 200
         proxy.settled()
-    assert threads
-    assert all(name.startswith("holdfast-work") for name in threads)
-
-
-def note_threads(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, threads: set[str]) -> None:
-    """Note which threads call a function."""
-    real = getattr(place, name)
-
-    def noted(*args: Any, **options: Any) -> Any:
-        threads.add(threading.current_thread().name)
-        return real(*args, **options)
-
-    monkeypatch.setattr(place, name, noted)
+    assert_off_the_loop(threads)
 
 
 def test_a_long_history_is_assembled_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: dict[str, set[str]] = {}
     for name in ("spoken", "_marks", "_drafts", "room_of", "_query", "history_of"):
         note_threads(monkeypatch, remembering, name, threads.setdefault(name, set()))
-    built = named("40,000 messages").build(0.02)
-    with Blunt() as upstream, running_proxy({}, upstream.url) as proxy:
-        assert send(proxy.url, built, built.bodies[0]) == 200
-    for name, callers in threads.items():
-        assert callers, name
-        assert all(caller.startswith("holdfast-work") for caller in callers), name
+    throw("40,000 messages", 0.02)
+    for callers in threads.values():
+        assert_off_the_loop(callers)
 
 
 def test_pages_are_written_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,11 +252,8 @@ def test_pages_are_written_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -
         (inspecting, "rows"),
     ):
         note_threads(monkeypatch, place, name, threads)
-    built = named("pages of").build(0.001)
-    with Blunt() as upstream, running_proxy({}, upstream.url) as proxy:
-        assert send(proxy.url, built, built.bodies[0]) == 200
-    assert threads
-    assert all(name.startswith("holdfast-work") for name in threads)
+    throw("pages of", 0.001)
+    assert_off_the_loop(threads)
 
 
 def test_an_answer_with_very_many_calls_is_read_off_the_event_loop(
@@ -270,8 +269,7 @@ def test_an_answer_with_very_many_calls_is_read_off_the_event_loop(
             answer = ask(proxy.url + CHAT, built.bodies[0])
             assert answer.status == 200
             assert answer.body.count(b'"call_') == 2_000, "the client gets all of its own calls"
-    assert threads
-    assert all(name.startswith("holdfast-work") for name in threads)
+    assert_off_the_loop(threads)
 
 
 def test_a_model_with_too_many_hidden_calls_is_asked_once_more_without_our_tools() -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from holdfast.store import Scope, Store, open_store
 from holdfast.store.turn_shelf import TurnFilter
-from tests.hardening.campaign import Campaign
+from tests.hardening.campaign import Campaign, short_and_full
 from tests.hardening.shapes import KEYS
 from tests.hardening.test_kills import Siege, siege
 from tests.store.everything import TOOL, fill
@@ -229,21 +229,9 @@ def _tables_of(server: Server, url: str) -> Files:
     return in_thread
 
 
-@pytest.mark.slow
-def test_no_mark_is_left_in_the_files_of_sqlite(campaign: Campaign, tmp_path: Path) -> None:
-    _sqlite(campaign, tmp_path, rounds=1, sessions=12)
-
-
-@pytest.mark.slow
-def test_no_mark_is_left_in_the_files_of_postgres(campaign: Campaign, tmp_path: Path) -> None:
-    _postgres(campaign, tmp_path, rounds=1, sessions=12)
-
-
-@pytest.mark.campaign
-def test_no_mark_is_ever_left_in_the_files_of_sqlite(campaign: Campaign, tmp_path: Path) -> None:
-    _sqlite(campaign, tmp_path, rounds=50, sessions=60)
-
-
-@pytest.mark.campaign
-def test_no_mark_is_ever_left_in_the_files_of_postgres(campaign: Campaign, tmp_path: Path) -> None:
-    _postgres(campaign, tmp_path, rounds=50, sessions=60)
+@pytest.mark.parametrize("erase", [_sqlite, _postgres], ids=["sqlite", "postgres"])
+@short_and_full("rounds, sessions", (1, 12), (50, 60))
+def test_no_mark_is_left_in_the_files(
+    erase: Callable[..., None], campaign: Campaign, tmp_path: Path, rounds: int, sessions: int
+) -> None:
+    erase(campaign, tmp_path, rounds=rounds, sessions=sessions)

@@ -14,14 +14,13 @@ import traceback
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import ExpandError
 from holdfast.expand import ExpandOptions
 from tests.expand.made import CSV, JSON, LOG, MCP, opened
-from tests.hardening.campaign import Campaign
+from tests.hardening.campaign import Campaign, short_and_full
 from tests.hardening.openings import Opening, opening
 
 MOST_SECONDS = 20.0
@@ -157,10 +156,6 @@ def _open_all(campaign: Campaign, most: int) -> None:
         campaign.figures["resident MB"] = f"{resident[0] >> 20} to {resident[-1] >> 20}"
 
 
-def test_a_thousand_openings_by_chance_get_a_typed_answer(campaign: Campaign) -> None:
-    _open_all(campaign, 1_000)
-
-
-@pytest.mark.campaign
-def test_nine_hundred_thousand_openings_get_a_typed_answer(campaign: Campaign) -> None:
-    _open_all(campaign, OPENINGS)
+@short_and_full("openings", 1_000, OPENINGS, is_slow=False)
+def test_openings_by_chance_get_a_typed_answer(campaign: Campaign, openings: int) -> None:
+    _open_all(campaign, openings)

@@ -24,7 +24,7 @@ import pytest
 from holdfast.store.records import Turn
 from tests.fitting.test_citing import log
 from tests.hardening.asks import Asked
-from tests.hardening.campaign import Campaign
+from tests.hardening.campaign import Campaign, short_and_full
 from tests.hardening.driving import Answer, Era, era
 from tests.hardening.injection import CONTENT, EXCEPTIONS, MODES, Fault, Mode, Recorder, Step
 from tests.hardening.provider import Provider
@@ -621,15 +621,8 @@ def test_no_answer_is_given_twice_where_a_stream_fails_near_its_end(
     assert not asyncio.run(round_with_a_fault()).wrong
 
 
-@pytest.mark.slow
+@short_and_full("stories, rounds", (STORIES[:4], 300), (STORIES, ROUNDS))
 def test_a_fault_in_any_step_costs_no_client_its_answer(
-    campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    campaign: Campaign, stories: Any, rounds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asyncio.run(run(campaign, STORIES[:4], 300, tmp_path, monkeypatch))
-
-
-@pytest.mark.campaign
-def test_ten_thousand_faults_cost_no_client_its_answer(
-    campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asyncio.run(run(campaign, STORIES, ROUNDS, tmp_path, monkeypatch))
+    asyncio.run(run(campaign, stories, rounds, tmp_path, monkeypatch))

@@ -12,7 +12,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from tests.hardening.asks import Asked, asked
-from tests.hardening.campaign import Campaign
+from tests.hardening.campaign import Campaign, short_and_full
 from tests.hardening.driving import era
 from tests.hardening.shrinking import shrunk
 
@@ -26,7 +26,7 @@ _GROWTH_BYTES = 48 * 2**20
 SETTINGS: tuple[dict[str, Any], ...] = (
     {},
     {"request_limit": 900},
-    {"max_body_bytes": 6_000, "max_json_keys": 40},
+    {"max_body_bytes": 6_000},
     {"serve_token": "key-of-the-test"},
     {"privacy_policy": "refuse"},
     {"on_store_failure": "refuse", "request_limit": 20_000},
@@ -82,11 +82,6 @@ async def _hunt(campaign: Campaign, most: int) -> None:
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.tokens.counting.UnknownModelWarning")
 
 
-@pytest.mark.slow
-def test_two_thousand_fuzzed_requests_are_answered_in_order(campaign: Campaign) -> None:
-    asyncio.run(_hunt(campaign, 2_000))
-
-
-@pytest.mark.campaign
-def test_a_hundred_thousand_fuzzed_requests_are_answered_in_order(campaign: Campaign) -> None:
-    asyncio.run(_hunt(campaign, REQUESTS))
+@short_and_full("requests", 2_000, REQUESTS)
+def test_fuzzed_requests_are_answered_in_order(campaign: Campaign, requests: int) -> None:
+    asyncio.run(_hunt(campaign, requests))

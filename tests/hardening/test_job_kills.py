@@ -21,7 +21,7 @@ import pytest
 from holdfast.store import Scope, Store, open_store
 from holdfast.store.queue import NewJob
 from tests.hardening.births import Child, Nursery, nursery
-from tests.hardening.campaign import Campaign
+from tests.hardening.campaign import Campaign, short_and_full
 from tests.hardening.job_workers import KIND
 from tests.store.postgres_server import Server, running_server
 
@@ -212,10 +212,12 @@ def run(campaign: Campaign, folder: Path, ground: Ground, trial: Trial) -> None:
     campaign.figures["seconds for all"] = round(time.monotonic() - began)
 
 
-@pytest.mark.slow
-def test_workers_that_die_lose_and_double_no_job(campaign: Campaign, tmp_path: Path) -> None:
+@short_and_full("trial", SHORT, LONG)
+def test_workers_that_die_lose_and_double_no_job(
+    campaign: Campaign, tmp_path: Path, trial: Trial
+) -> None:
     with on_sqlite(tmp_path) as ground:
-        run(campaign, tmp_path, ground, SHORT)
+        run(campaign, tmp_path, ground, trial)
 
 
 @pytest.mark.slow
@@ -224,12 +226,6 @@ def test_workers_that_die_lose_and_double_no_job_on_postgresql(
 ) -> None:
     with on_postgres(postgres_server) as ground:
         run(campaign, tmp_path, ground, SHORT)
-
-
-@pytest.mark.campaign
-def test_many_workers_that_die_lose_and_double_no_job(campaign: Campaign, tmp_path: Path) -> None:
-    with on_sqlite(tmp_path) as ground:
-        run(campaign, tmp_path, ground, LONG)
 
 
 @pytest.mark.campaign

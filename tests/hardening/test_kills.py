@@ -16,15 +16,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
-import pytest
 
 from holdfast.engine import Holdfast
 from holdfast.store import Store, open_store
 from tests.hardening.births import Child, Nursery, nursery
-from tests.hardening.campaign import Campaign
+from tests.hardening.campaign import Campaign, short_and_full
 from tests.hardening.talkers import Acknowledged, Board, Talker, model
 from tests.store.postgres_server import Server, running_server
-from tests.surfaces.proxy.harness import FAMILIES
 from tests.surfaces.proxy.upstream import Upstream
 
 TALKERS = 3
@@ -53,8 +51,8 @@ class Siege:
 
     def proxy(self, url: str) -> Child:
         """A proxy that listens, on a store."""
-        settings = {f"{family}_upstream": self.upstream.url for family in FAMILIES}
-        child = self.mother.born("proxy", settings={**settings, "store_url": url, "serve_port": 0})
+        settings = {"store_url": url, "serve_port": 0}
+        child = self.mother.born("proxy", settings=settings, upstream=self.upstream.url)
         self.board.open(child.announced["url"])
         return child
 
@@ -193,16 +191,11 @@ def _kill_a_copy(besieged: Siege, url: str, target: Path, chance: random.Random)
         file.unlink()
 
 
-@pytest.mark.slow
-def test_answered_requests_are_given_back_after_kills(campaign: Campaign, tmp_path: Path) -> None:
-    _kill_on_sqlite(campaign, tmp_path, 6)
-
-
-@pytest.mark.campaign
-def test_answered_requests_are_given_back_after_a_thousand_kills(
-    campaign: Campaign, tmp_path: Path
+@short_and_full("rounds", 6, 1_000)
+def test_answered_requests_are_given_back_after_kills(
+    campaign: Campaign, tmp_path: Path, rounds: int
 ) -> None:
-    _kill_on_sqlite(campaign, tmp_path, 1_000)
+    _kill_on_sqlite(campaign, tmp_path, rounds)
 
 
 # --- PostgreSQL ----------------------------------------------------------------------------------
@@ -242,15 +235,8 @@ def _kill_the_server(besieged: Siege, server: Server, url: str, chance: random.R
     besieged.look(url, may_miss=sum('"not_written"' in line for line in lines))
 
 
-@pytest.mark.slow
+@short_and_full("rounds", 4, 800)
 def test_answered_requests_are_given_back_after_kills_on_postgres(
-    campaign: Campaign, tmp_path: Path
+    campaign: Campaign, tmp_path: Path, rounds: int
 ) -> None:
-    _kill_on_postgres(campaign, tmp_path, 4)
-
-
-@pytest.mark.campaign
-def test_answered_requests_are_given_back_after_a_thousand_kills_on_postgres(
-    campaign: Campaign, tmp_path: Path
-) -> None:
-    _kill_on_postgres(campaign, tmp_path, 800)
+    _kill_on_postgres(campaign, tmp_path, rounds)

@@ -15,12 +15,11 @@ import random
 from typing import Any
 from urllib.parse import quote
 
-import pytest
-
+from holdfast.settings import DailyLimit, UpstreamEntry
 from holdfast.store import Scope
 from tests.hardening.account import NUMBER, Account
 from tests.hardening.asks import Asked
-from tests.hardening.campaign import Campaign
+from tests.hardening.campaign import Campaign, short_and_full
 from tests.hardening.driving import Answer, Era, era
 
 TRIES = 10_020
@@ -34,10 +33,12 @@ SETTINGS: dict[str, Any] = {
     "serve_token": "token-of-all",
     "serve_tokens": {"ann": "token-of-ann", "ben": "token-of-ben"},
     "tenant_by": "key",
-    "daily_tokens": LIMIT,
-    **{f"{family}_key": "key-of-the-settings" for family in ("openai", "anthropic", "gemini",
-                                                           "bedrock", "cohere")},
-}  # fmt: skip
+    "daily_limit": DailyLimit(LIMIT),
+    "upstreams": dict.fromkeys(
+        ("openai", "anthropic", "gemini", "bedrock", "cohere"),
+        UpstreamEntry(key="key-of-the-settings"),
+    ),
+}
 TOKENS = {"team-ann": "token-of-ann", "team-ben": "token-of-ben", "token": "token-of-all"}
 _PATHS = (
     "/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/embeddings", "/v1/completions",
@@ -260,10 +261,8 @@ async def _attacked(campaign: Campaign, most: int) -> None:
     assert used_up, "no limit was ever met"
 
 
-def test_no_request_goes_around_a_limit_or_to_anothers_objects(campaign: Campaign) -> None:
-    asyncio.run(_attacked(campaign, SHORT))
-
-
-@pytest.mark.campaign
-def test_no_request_ever_goes_around_a_limit_or_to_anothers_objects(campaign: Campaign) -> None:
-    asyncio.run(_attacked(campaign, TRIES))
+@short_and_full("tries", SHORT, TRIES, is_slow=False)
+def test_no_request_goes_around_a_limit_or_to_anothers_objects(
+    campaign: Campaign, tries: int
+) -> None:
+    asyncio.run(_attacked(campaign, tries))

@@ -21,7 +21,7 @@ from holdfast.store.postgres.migrate import scripts
 from holdfast.store.refs import digest
 from holdfast.store.sqlite.driver import APPLICATION_ID
 from tests.hardening.births import Nursery, nursery
-from tests.hardening.campaign import Campaign
+from tests.hardening.campaign import Campaign, short_and_full
 from tests.store.harness import content, noise, session, turn
 from tests.store.postgres_server import Server, running_server
 
@@ -113,14 +113,11 @@ def _migrate_on_sqlite(campaign: Campaign, folder: Path, rounds: int) -> None:
             shutil.rmtree(place)
 
 
-@pytest.mark.slow
-def test_a_store_that_was_being_migrated_is_whole(campaign: Campaign, tmp_path: Path) -> None:
-    _migrate_on_sqlite(campaign, tmp_path, 8)
-
-
-@pytest.mark.campaign
-def test_stores_that_were_being_migrated_are_whole(campaign: Campaign, tmp_path: Path) -> None:
-    _migrate_on_sqlite(campaign, tmp_path, 500)
+@short_and_full("rounds", 8, 500)
+def test_a_store_that_was_being_migrated_is_whole(
+    campaign: Campaign, tmp_path: Path, rounds: int
+) -> None:
+    _migrate_on_sqlite(campaign, tmp_path, rounds)
 
 
 # --- PostgreSQL ----------------------------------------------------------------------------------

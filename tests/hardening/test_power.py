@@ -12,12 +12,11 @@ import random
 from pathlib import Path
 
 import apsw
-import pytest
 
 from holdfast.errors import StoreError
 from holdfast.store import Content, Scope, Store, open_store
 from holdfast.store.refs import digest
-from tests.hardening.campaign import Campaign
+from tests.hardening.campaign import Campaign, short_and_full
 from tests.hardening.disk import Disk, Event, Noted, Platter, recording
 from tests.store.harness import content, noise, session, turn
 
@@ -158,13 +157,8 @@ def _cut_at(
         platter.take(event)
 
 
-@pytest.mark.slow
-def test_nothing_acknowledged_is_lost_in_power_cuts(campaign: Campaign, tmp_path: Path) -> None:
-    _cut_power(campaign, tmp_path, 2)
-
-
-@pytest.mark.campaign
-def test_nothing_acknowledged_is_lost_in_thousands_of_power_cuts(
-    campaign: Campaign, tmp_path: Path
+@short_and_full("rounds", 2, 100)
+def test_nothing_acknowledged_is_lost_in_power_cuts(
+    campaign: Campaign, tmp_path: Path, rounds: int
 ) -> None:
-    _cut_power(campaign, tmp_path, 100)
+    _cut_power(campaign, tmp_path, rounds)

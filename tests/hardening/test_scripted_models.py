@@ -10,12 +10,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-import pytest
-
 import holdfast
 from holdfast.calling.expansions import MOST_CALLS
 from tests.hardening.asks import Asked
-from tests.hardening.campaign import Campaign
+from tests.hardening.campaign import Campaign, short_and_full
 from tests.hardening.driving import Era, era
 from tests.hardening.scripted_models import Client, Model, ScriptedProvider
 from tests.hardening.shapes import KEYS
@@ -211,12 +209,8 @@ async def _talk(campaign: Campaign, most: int) -> None:
     }
 
 
-def test_turns_with_models_that_call_wrongly_end_in_an_answer(campaign: Campaign) -> None:
-    asyncio.run(_talk(campaign, 120))
-
-
-@pytest.mark.campaign
-def test_ten_thousand_turns_with_models_that_call_wrongly_end_in_an_answer(
-    campaign: Campaign,
+@short_and_full("turns", 120, TURNS, is_slow=False)
+def test_turns_with_models_that_call_wrongly_end_in_an_answer(
+    campaign: Campaign, turns: int
 ) -> None:
-    asyncio.run(_talk(campaign, TURNS))
+    asyncio.run(_talk(campaign, turns))

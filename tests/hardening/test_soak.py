@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.hardening.births import ROOT
-from tests.hardening.campaign import Campaign
+from tests.hardening.campaign import Campaign, short_and_full
 from tests.store.postgres_server import running_server
 
 PROCESSES = 4
@@ -65,14 +65,12 @@ def check_file(campaign: Campaign, folder: Path, gone: list[str]) -> None:
             campaign.found(f"{mark} was forgotten and stands in the file")
 
 
-def test_two_processes_share_what_is_remembered(campaign: Campaign, tmp_path: Path) -> None:
-    gone = soaked(campaign, f"sqlite:///{tmp_path}/soak.db", 1.0, 2)
-    check_file(campaign, tmp_path, gone)
-
-
-@pytest.mark.campaign
-def test_an_hour_of_four_processes_loses_nothing(campaign: Campaign, tmp_path: Path) -> None:
-    gone = soaked(campaign, f"sqlite:///{tmp_path}/soak.db", min(HOUR, campaign.seconds), PROCESSES)
+@short_and_full("seconds, processes", (1.0, 2), (HOUR, PROCESSES), is_slow=False)
+def test_processes_share_what_is_remembered(
+    campaign: Campaign, tmp_path: Path, seconds: float, processes: int
+) -> None:
+    url = f"sqlite:///{tmp_path}/soak.db"
+    gone = soaked(campaign, url, min(seconds, campaign.seconds), processes)
     check_file(campaign, tmp_path, gone)
 
 

@@ -11,10 +11,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import psutil  # type: ignore[import-untyped]
-import pytest
 
 from tests.hardening.births import Child, Nursery, nursery
-from tests.hardening.campaign import Campaign
+from tests.hardening.campaign import Campaign, short_and_full
 from tests.hardening.lines import wire_bytes
 from tests.surfaces.proxy.harness import ask
 
@@ -94,15 +93,8 @@ def _shout(campaign: Campaign, folder: Path, most: int) -> None:
         campaign.figures["resident MB"] = f"{resident[0] >> 20} to {resident[-1] >> 20}"
 
 
-@pytest.mark.slow
+@short_and_full("connections", 400, 50_000)
 def test_any_bytes_on_a_connection_are_answered_or_ended(
-    campaign: Campaign, tmp_path: Path
+    campaign: Campaign, tmp_path: Path, connections: int
 ) -> None:
-    _shout(campaign, tmp_path, 400)
-
-
-@pytest.mark.campaign
-def test_fifty_thousand_connections_with_any_bytes_are_answered_or_ended(
-    campaign: Campaign, tmp_path: Path
-) -> None:
-    _shout(campaign, tmp_path, 50_000)
+    _shout(campaign, tmp_path, connections)

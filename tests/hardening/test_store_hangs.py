@@ -30,9 +30,10 @@ from holdfast.client import Client
 from holdfast.errors import StoreUnavailableError
 from holdfast.store.sqlite import SqliteStore
 from tests.fitting.test_citing import chat
-from tests.hardening.campaign import Campaign
+from tests.hardening.campaign import Campaign, short_and_full
 from tests.store.postgres_server import Server
 from tests.surfaces.proxy.harness import (
+    KEYS,
     Answered,
     Running,
     ask,
@@ -42,7 +43,6 @@ from tests.surfaces.proxy.harness import (
     text_of,
 )
 from tests.surfaces.proxy.spoken import says, text
-from tests.surfaces.proxy.test_faults import KEYS
 from tests.surfaces.proxy.upstream import PATIENCE, Fault, Spoken, Upstream
 
 AT_ONCE = 12
@@ -325,36 +325,25 @@ def troubled_sqlite(
 POSTGRES = ("frozen", "locked", "killed")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", POSTGRES)
+@short_and_full("rounds", 1, 10)
 def test_nobody_waits_for_a_postgresql_that_is(
-    name: str, campaign: Campaign, upstream: Upstream, postgres_server: Server, postgres_url: str
+    name: str,
+    rounds: int,
+    campaign: Campaign,
+    upstream: Upstream,
+    postgres_server: Server,
+    postgres_url: str,
 ) -> None:
-    troubled_postgres(name, 1, campaign, upstream, postgres_server, postgres_url)
+    troubled_postgres(name, rounds, campaign, upstream, postgres_server, postgres_url)
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize("name", POSTGRES)
-def test_nobody_waits_for_a_postgresql_that_is_again_and_again(
-    name: str, campaign: Campaign, upstream: Upstream, postgres_server: Server, postgres_url: str
-) -> None:
-    troubled_postgres(name, 10, campaign, upstream, postgres_server, postgres_url)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", SQLITE)
+@short_and_full("rounds", 1, 10)
 def test_nobody_waits_for_a_sqlite_file_that_is(
-    name: str, campaign: Campaign, upstream: Upstream, tmp_path: Path
+    name: str, rounds: int, campaign: Campaign, upstream: Upstream, tmp_path: Path
 ) -> None:
-    troubled_sqlite(name, 1, campaign, upstream, tmp_path)
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("name", SQLITE)
-def test_nobody_waits_for_a_sqlite_file_that_is_again_and_again(
-    name: str, campaign: Campaign, upstream: Upstream, tmp_path: Path
-) -> None:
-    troubled_sqlite(name, 10, campaign, upstream, tmp_path)
+    troubled_sqlite(name, rounds, campaign, upstream, tmp_path)
 
 
 @pytest.mark.slow

@@ -35,9 +35,10 @@ from holdfast.store.usage_ledger import Amount, Reservation, UsageLedger
 from holdfast.surfaces.proxy.routes import PREFIXES
 from holdfast.surfaces.proxy.server import application
 from tests.hardening.asks import Asked
-from tests.hardening.campaign import Campaign
+from tests.hardening.campaign import Campaign, short_and_full
 from tests.hardening.driving import Answer, Era, era
 from tests.store.harness import Clock, content, exported, lines_of, named, session, turn
+from tests.store.oracle.store import model_store
 from tests.surfaces.proxy.gatekeeper import KEY
 from tests.surfaces.proxy.harness import DIALECTS, path_of, request_in
 
@@ -409,7 +410,7 @@ async def _asked_by_three(campaign: Campaign, url: str, most: int) -> None:
         for number in campaign.rounds(most):
             if number % ERA == 0:
                 asking = tenants(number // ERA)
-                twins = {scope: await open_store("memory:", clock=clock) for scope in asking}
+                twins = {scope: model_store(clock) for scope in asking}
             chance = campaign.chance(number)
             tenant = chance.choice(asking)
             scope = tenant.of(chance.choice(["", "s1", "s2", "s2"]))
@@ -438,15 +439,11 @@ def url(request: pytest.FixtureRequest, tmp_path: Any) -> str:
     return "memory:" if request.param == "memory" else f"sqlite:///{tmp_path}/holdfast.db"
 
 
-def test_a_shared_store_answers_each_as_if_it_were_alone(campaign: Campaign, url: str) -> None:
-    asyncio.run(_asked_by_three(campaign, url, SHORT_OF_STORES))
-
-
-@pytest.mark.campaign
-def test_a_shared_store_answers_each_as_if_it_were_alone_always(
-    campaign: Campaign, url: str
+@short_and_full("operations", SHORT_OF_STORES, OPERATIONS, is_slow=False)
+def test_a_shared_store_answers_each_as_if_it_were_alone(
+    campaign: Campaign, url: str, operations: int
 ) -> None:
-    asyncio.run(_asked_by_three(campaign, url, OPERATIONS))
+    asyncio.run(_asked_by_three(campaign, url, operations))
 
 
 def test_no_call_waits_for_the_locks_of_another_tenant(postgres_url: str) -> None:
@@ -647,13 +644,9 @@ async def _asked_through_the_proxy(campaign: Campaign, most: int) -> None:
                 number = next(rounds, None)
 
 
-def test_no_key_sees_a_word_of_another_through_the_proxy(campaign: Campaign) -> None:
-    asyncio.run(_asked_through_the_proxy(campaign, SHORT // 2))
-
-
-@pytest.mark.campaign
-def test_no_key_ever_sees_a_word_of_another_through_the_proxy(campaign: Campaign) -> None:
-    asyncio.run(_asked_through_the_proxy(campaign, OPERATIONS))
+@short_and_full("requests", SHORT // 2, OPERATIONS, is_slow=False)
+def test_no_key_sees_a_word_of_another_through_the_proxy(campaign: Campaign, requests: int) -> None:
+    asyncio.run(_asked_through_the_proxy(campaign, requests))
 
 
 PROVIDERS = (

@@ -20,7 +20,7 @@ from holdfast.errors import StoreError
 from holdfast.store import Content, Scope, Store, open_store
 from holdfast.store.refs import digest
 from tests.hardening.asks import Asked
-from tests.hardening.campaign import Campaign
+from tests.hardening.campaign import Campaign, short_and_full
 from tests.hardening.disk import Disk, recording
 from tests.hardening.driving import Era, era
 from tests.hardening.shapes import KEYS, seeds
@@ -136,16 +136,11 @@ def _fill_disks(campaign: Campaign, folder: Path, rounds: int) -> None:
             file.unlink()
 
 
-@pytest.mark.slow
-def test_nothing_acknowledged_is_lost_on_a_failing_disk(campaign: Campaign, tmp_path: Path) -> None:
-    _fill_disks(campaign, tmp_path, 3)
-
-
-@pytest.mark.campaign
-def test_nothing_acknowledged_is_lost_on_hundreds_of_failing_disks(
-    campaign: Campaign, tmp_path: Path
+@short_and_full("rounds", 3, 500)
+def test_nothing_acknowledged_is_lost_on_a_failing_disk(
+    campaign: Campaign, tmp_path: Path, rounds: int
 ) -> None:
-    _fill_disks(campaign, tmp_path, 500)
+    _fill_disks(campaign, tmp_path, rounds)
 
 
 # --- the proxy -----------------------------------------------------------------------------------

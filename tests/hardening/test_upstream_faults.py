@@ -7,10 +7,8 @@ import logging
 import random
 from collections.abc import Iterator
 
-import pytest
-
 from tests.fitting.test_citing import chat, log
-from tests.hardening.campaign import Campaign
+from tests.hardening.campaign import Campaign, short_and_full
 from tests.hardening.driving import Complaints
 from tests.hardening.shapes import KEYS
 from tests.surfaces.proxy import faults
@@ -79,11 +77,6 @@ def _fail(campaign: Campaign, rounds: int) -> None:
         campaign.found(line)
 
 
-@pytest.mark.slow
-def test_sessions_go_on_after_faults_of_the_upstream(campaign: Campaign) -> None:
-    _fail(campaign, 40)
-
-
-@pytest.mark.campaign
-def test_sessions_go_on_after_ten_thousand_faults_of_the_upstream(campaign: Campaign) -> None:
-    _fail(campaign, 10_000)
+@short_and_full("rounds", 40, 10_000)
+def test_sessions_go_on_after_faults_of_the_upstream(campaign: Campaign, rounds: int) -> None:
+    _fail(campaign, rounds)

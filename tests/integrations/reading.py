@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from holdfast import Holdfast
 from holdfast.errors import StoreUnavailableError
-from holdfast.store.memory import MemoryStore
+from holdfast.store.sqlite import SqliteStore
 from tests.provider import chat_rules, gemini_rules
 from tests.provider.tokens import least_tokens
 
@@ -93,7 +93,7 @@ def judge(reader: Reader, dialect: str, model: str) -> None:
     assert len(reader.requests) >= LOGS
 
 
-class Broken(MemoryStore):
+class Broken(SqliteStore):
     """A store that takes nothing."""
 
     async def put(self, *_: Any, **__: Any) -> Any:

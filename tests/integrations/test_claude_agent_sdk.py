@@ -114,7 +114,7 @@ def test_blocks_of_a_server_and_files_give_way_too() -> None:
 
 def test_a_store_that_fails_leaves_the_output(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
-        hooks = HoldfastHooks(Holdfast(Broken()))
+        hooks = HoldfastHooks(Holdfast(Broken.in_memory()))
         options = hooks.options(Double())
         assert await called(options, after("Bash", {"stdout": LOG})) == {}
         missing = await hooks.expand_ref({"lines": "1-2"})

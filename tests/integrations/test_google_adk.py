@@ -106,7 +106,7 @@ def test_sixty_calls_in_a_small_window_end_with_the_same_answer() -> None:
 def test_a_store_that_fails_does_not_break_the_agent(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         reader = Reader(logs=12)
-        answer, _ = await run(reader, HoldfastPlugin(Holdfast(Broken()), limit=LIMIT))
+        answer, _ = await run(reader, HoldfastPlugin(Holdfast(Broken.in_memory()), limit=LIMIT))
         assert answer == ANSWER
         assert max(str(request).count("INFO step") for request in reader.requests) == 12 * LINES
 

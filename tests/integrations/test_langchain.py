@@ -22,7 +22,7 @@ from holdfast.integrations._host import Host
 from holdfast.integrations._langchain_messages import Messages
 from holdfast.integrations.langchain import HoldfastMiddleware
 from holdfast.store import Turn
-from holdfast.store.memory import MemoryStore
+from holdfast.store.sqlite import SqliteStore
 from tests.integrations.story import ANSWER, CALLS, QUESTION, WINDOW, Reader, read_log
 from tests.provider.chat_rules import violations
 from tests.provider.tokens import least_tokens
@@ -201,14 +201,14 @@ def test_a_run_goes_on_in_another_process_with_what_was_sent(tmp_path: Any) -> N
 
 
 def test_a_failing_store_does_not_break_the_agent(caplog: pytest.LogCaptureFixture) -> None:
-    class Broken(MemoryStore):
+    class Broken(SqliteStore):
         async def put(self, *_: Any, **__: Any) -> Any:
             raise StoreUnavailableError("the disk is full")
 
     model = scripted()
 
     async def main() -> str:
-        middleware = HoldfastMiddleware(Holdfast(Broken()), limit=WINDOW)
+        middleware = HoldfastMiddleware(Holdfast(Broken.in_memory()), limit=WINDOW)
         agent = create_agent(model, [read_log], middleware=[middleware])
         asked: Any = {"messages": [HumanMessage(QUESTION)]}
         result = await agent.ainvoke(asked, {"recursion_limit": 1000})

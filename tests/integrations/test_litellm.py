@@ -140,7 +140,7 @@ def test_a_stream_ends_with_the_same_answer() -> None:
 
 def test_a_store_that_fails_does_not_break_the_agent(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
-        logger = HoldfastLogger(Holdfast(Broken()), limit=LIMIT)
+        logger = HoldfastLogger(Holdfast(Broken.in_memory()), limit=LIMIT)
         assert await run(Reader(logs=12), logger) == ANSWER
 
     asyncio.run(main())

@@ -119,7 +119,7 @@ def test_sixty_calls_in_a_small_window_end_with_the_same_answer() -> None:
 def test_a_store_that_fails_does_not_break_the_agent(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         reader = Reader(logs=12)
-        broken = Holdfast(Broken())
+        broken = Holdfast(Broken.in_memory())
         assert await run(reader, HoldfastAgent, store=broken, limit=LIMIT) == ANSWER
 
     asyncio.run(main())

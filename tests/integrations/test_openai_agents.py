@@ -29,7 +29,7 @@ from holdfast import Holdfast
 from holdfast.errors import StoreUnavailableError
 from holdfast.integrations._host import Host
 from holdfast.integrations.openai_agents import HoldfastFilter, HoldfastSession
-from holdfast.store.memory import MemoryStore
+from holdfast.store.sqlite import SqliteStore
 from tests.integrations.story import ANSWER, CALLS, QUESTION, WINDOW, Reader, read_log
 from tests.integrations.test_langchain import original
 from tests.provider.responses_rules import violations
@@ -128,13 +128,13 @@ def test_without_the_tool_nothing_is_cited_and_no_ref_is_shown() -> None:
 
 
 def test_a_failing_store_does_not_break_the_run(caplog: pytest.LogCaptureFixture) -> None:
-    class Broken(MemoryStore):
+    class Broken(SqliteStore):
         async def put(self, *_: Any, **__: Any) -> Any:
             raise StoreUnavailableError("the disk is full")
 
     async def main() -> str:
         return await ran(
-            Scripted(), HoldfastFilter(Holdfast(Broken()), limit=WINDOW, model="gpt-4o")
+            Scripted(), HoldfastFilter(Holdfast(Broken.in_memory()), limit=WINDOW, model="gpt-4o")
         )
 
     assert asyncio.run(main()) == ANSWER

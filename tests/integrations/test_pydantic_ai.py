@@ -96,7 +96,7 @@ def test_sixty_calls_in_a_small_window_end_with_the_same_answer() -> None:
 def test_a_store_that_fails_does_not_break_the_agent(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         reader = Reader(logs=12)
-        capability = HoldfastCapability[None](Holdfast(Broken()), limit=LIMIT)
+        capability = HoldfastCapability[None](Holdfast(Broken.in_memory()), limit=LIMIT)
         output, _ = await run(agent(reader, capability))
         assert output == ANSWER
         assert max(str(request).count("INFO step") for request in reader.requests) == 12 * LINES
@@ -222,7 +222,7 @@ def test_the_overflow_store_gives_back_the_very_bytes() -> None:
             assert handle == await store.write("run/other/0", data)
             with pytest.raises(FileNotFoundError):
                 await store.read("ref:text:" + "0" * 64)
-        broken = HoldfastOverflowStore(Holdfast(Broken()))
+        broken = HoldfastOverflowStore(Holdfast(Broken.in_memory()))
         with pytest.raises(OSError, match="the disk is full"):
             await broken.write("run/call/0", b"text")
 

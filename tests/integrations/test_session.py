@@ -13,7 +13,7 @@ from holdfast.errors import BudgetExceededError, HoldfastError, StoreUnavailable
 from holdfast.expand.tool import definition
 from holdfast.integrations._host import Host
 from holdfast.integrations._session import Fit, Threads
-from holdfast.store.memory import MemoryStore
+from holdfast.store.sqlite import SqliteStore
 
 LIMIT = 4_000
 AROUND = {"model": "gpt-4o", "tools": [definition("openai-chat")]}
@@ -217,12 +217,12 @@ def test_what_was_sent_is_sent_again_by_another_process(tmp_path: Any, name: str
 
 
 def test_a_store_that_fails_leaves_the_call_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
-    class Broken(MemoryStore):
+    class Broken(SqliteStore):
         async def put(self, *_: Any, **__: Any) -> Any:
             raise StoreUnavailableError("the disk is full")
 
     async def main() -> None:
-        threads = Threads(Host(Holdfast(Broken())), Plain(), limit=LIMIT)
+        threads = Threads(Host(Holdfast(Broken.in_memory())), Plain(), limit=LIMIT)
         messages = conversation(8)
         fit = await threads.afit(messages, AROUND, "a")
         assert fit.messages == messages

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 import pytest
 
 from holdfast.jobs.folding import FoldSummaries, FoldSummariser, Telling, messages_in
-from holdfast.store import Scope
-from holdfast.store.memory import MemoryStore
+from holdfast.store import Scope, queue
+from holdfast.store.opening import open_memory
+from holdfast.store.protocol import Store
 from holdfast.store.queue import Claim, Job
 from holdfast.store.records import Summary
-from holdfast.trim.runs import listed
+from holdfast.trim.pieces import listed
 from holdfast.trim.telling import transcript
 from holdfast.wire import read
 from tests.engine.summed_up import LIE, QUOTAS, SETTINGS, Model
@@ -32,7 +34,7 @@ def talk() -> dict[str, Any]:
     return body
 
 
-async def queued(store: MemoryStore, dialect: str = "openai-chat") -> tuple[Job, FoldSummaries]:
+async def queued(store: Store, dialect: str = "openai-chat") -> tuple[Job, FoldSummaries]:
     messages = read(in_dialect(talk(), dialect), dialect).messages
     fold = content(listed(messages), "fold")
     await store.put(HERE, [fold])
@@ -46,7 +48,7 @@ async def queued(store: MemoryStore, dialect: str = "openai-chat") -> tuple[Job,
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_each_sentence_leads_to_the_message_that_bears_it_out(dialect: str) -> None:
     async def work() -> None:
-        store = MemoryStore()
+        store = open_memory()
         job, summaries = await queued(store, dialect)
         outcome = await FoldSummariser(store, SETTINGS, [Model("lies")])(job)
         assert outcome.summary is not None
@@ -70,15 +72,16 @@ def test_each_sentence_leads_to_the_message_that_bears_it_out(dialect: str) -> N
 
 def test_what_another_model_or_prompt_would_say_is_another_summary() -> None:
     async def work() -> None:
-        store = MemoryStore()
+        store = open_memory()
         job, _ = await queued(store)
         for other in (
             {"summarization_provider": "openai:other"},
             {"summarization_prompt_version": "v2"},
-            {"summary_tokens_per_artifact": 60},
         ):
             changed = FoldSummaries(store, msgspec.structs.replace(SETTINGS, **other))
             await changed.ask(HERE, "openai-chat", [job.ref_id])
+        with patch.object(queue, "SUMMARY_TOKENS", 60):
+            await FoldSummaries(store, SETTINGS).ask(HERE, "openai-chat", [job.ref_id])
         assert len(await store.jobs.latest(HERE, kind="fold")) == 4
 
     asyncio.run(work())
@@ -86,7 +89,7 @@ def test_what_another_model_or_prompt_would_say_is_another_summary() -> None:
 
 def test_a_content_that_is_gone_or_too_short_is_skipped() -> None:
     async def work() -> None:
-        store = MemoryStore()
+        store = open_memory()
         job, _ = await queued(store)
         await store.forget(HERE, [job.ref_id])
         handle = FoldSummariser(store, SETTINGS, [Model()])
@@ -101,7 +104,7 @@ def test_a_content_that_is_gone_or_too_short_is_skipped() -> None:
 
 def test_a_summary_goes_with_the_messages_it_is_of() -> None:
     async def work() -> None:
-        store = MemoryStore()
+        store = open_memory()
         job, summaries = await queued(store)
         outcome = await FoldSummariser(store, SETTINGS, [Model()])(job)
         assert isinstance(outcome.summary, Summary)

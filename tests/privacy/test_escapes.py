@@ -20,7 +20,7 @@ from holdfast.fitting import FitOptions
 from holdfast.privacy import apply, escapes, find, flags, flags_in_json
 from tests.fitting.test_citing import chat, in_dialect, log
 from tests.privacy.made import run
-from tests.steps import is_linear
+from tests.support.steps import is_linear
 from tests.surfaces.proxy.harness import DIALECTS
 
 SECRETS = {

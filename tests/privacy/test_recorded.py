@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from holdfast.privacy import find, flags, mask
-from tests.recorded import DATA
+from tests.support.recorded import DATA
 
 MANIFEST = DATA / "tool_results" / "manifest.jsonl"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.provider.tool_changes import BETA
-from tests.recorded import needs_usage, requests
+from tests.support.recorded import needs_usage, requests
 from tests.surfaces.proxy.gatekeeper import KEY, Got, Ledger, refusal
 from tests.surfaces.proxy.harness import path_of
 

@@ -14,7 +14,8 @@ from holdfast.models.protocol import Completion
 from holdfast.researching import Options, Report, Researched, SourceText, conduct
 from holdfast.settings import Settings
 from holdfast.store import Store
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
+from holdfast.store.sqlite import SqliteStore
 
 NOW = 1_760_000_000.0
 CITIES = "Dresden Prag Wien Bonn Genf Lyon Turin Porto Gent Oslo Riga Brno Graz Metz Bari".split()
@@ -55,13 +56,14 @@ class Scripted:
         return Completion(self._answer(prompt)[: 8 * max_tokens])
 
 
-class Dying(MemoryStore):
+class Dying(SqliteStore):
     """A store whose process is killed before its n-th entry of a journal."""
 
-    def __init__(self, after: int) -> None:
-        super().__init__()
-        shelf, self.left = self.journal, after
-        append = shelf.append
+    left = 0
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        append = self.journal.append
 
         async def dying(*args: Any, **options: Any) -> int:
             if self.left == 0:
@@ -69,7 +71,14 @@ class Dying(MemoryStore):
             self.left -= 1
             return await append(*args, **options)
 
-        shelf.append = dying  # type: ignore[method-assign]
+        self.journal.append = dying  # type: ignore[method-assign]
+
+    @classmethod
+    def after(cls, entries: int) -> Dying:
+        """Return a store that dies after so many entries."""
+        store = cls.in_memory()
+        store.left = entries
+        return store
 
 
 def claim(source: str, quote: str, words: str = "") -> str:
@@ -85,7 +94,7 @@ async def researched_in(
     **options: Any,
 ) -> Researched:
     """What a research comes to, in a loop that runs."""
-    engine = Holdfast(store or MemoryStore())
+    engine = Holdfast(store or open_memory())
     chosen = Options(**({"now": NOW} | options))
     return await conduct(question, sources, engine, settings or Settings(), chosen)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,27 +12,29 @@ from holdfast.errors import ResearchError
 from holdfast.facades import ContentStore
 from holdfast.researching import Forgotten, Report, forget, verify
 from holdfast.store import Scope
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
+from holdfast.store.protocol import Store
+from holdfast.store.sqlite import SqliteStore
 from tests.researching.made import researched, texts
 from tests.store.harness import Clock
 
 HOUR = 3_600.0
 
 
-def faults(report: Report, store: MemoryStore) -> int:
+def faults(report: Report, store: Store) -> int:
     return len(asyncio.run(verify(report, store, Scope())).faults)
 
 
-def forgotten(run: str, store: MemoryStore, scope: Scope | None = None) -> Forgotten:
+def forgotten(run: str, store: Store, scope: Scope | None = None) -> Forgotten:
     return asyncio.run(forget(run, store, scope or Scope()))
 
 
-def swept(store: MemoryStore) -> int:
+def swept(store: Store) -> int:
     return asyncio.run(ContentStore(store).sweep())
 
 
 def test_what_two_runs_use_stays_until_both_are_forgotten() -> None:
-    store, sources = MemoryStore(), texts(5)
+    store, sources = open_memory(), texts(5)
     one = researched("How long was it?", sources[:4], store=store).report
     two = researched("How long was it in part 3?", sources[2:], store=store).report
     assert forgotten(one.run, store) == Forgotten(removed=2, shared=2)
@@ -43,7 +46,7 @@ def test_what_two_runs_use_stays_until_both_are_forgotten() -> None:
 
 
 def test_what_is_no_run_of_this_user_is_not_forgotten() -> None:
-    store = MemoryStore()
+    store = open_memory()
     report = researched("How long was it?", texts(2), store=store).report
     for run, scope in (
         ("research-0000000000000000", Scope()),
@@ -57,7 +60,7 @@ def test_what_is_no_run_of_this_user_is_not_forgotten() -> None:
 
 def test_sources_of_a_discarded_run_stay_for_an_hour() -> None:
     clock = Clock()
-    store = MemoryStore(clock=clock)
+    store = open_memory(clock=clock)
     left = researched("How long was it?", texts(3), store=store, discard=True).report
     stays = researched("How long was it in part 3?", texts(1, seed=9), store=store).report
     clock.advance(HOUR - 1)
@@ -71,7 +74,7 @@ def test_sources_of_a_discarded_run_stay_for_an_hour() -> None:
 
 def test_a_discarded_run_that_is_asked_again_keeps_its_sources() -> None:
     clock = Clock()
-    store = MemoryStore(clock=clock)
+    store = open_memory(clock=clock)
     first = researched("How long was it?", texts(3), store=store, discard=True).report
     again = researched("How long was it?", texts(3), store=store).report
     assert again.dump() == first.dump()
@@ -82,7 +85,7 @@ def test_a_discarded_run_that_is_asked_again_keeps_its_sources() -> None:
 
 def test_a_discarded_run_is_gone_on_from_while_its_sources_are_there(tmp_path: Path) -> None:
     clock = Clock()
-    store = MemoryStore(clock=clock)
+    store = open_memory(clock=clock)
     (tmp_path / "a.md").write_text("The dam of Gent broke in 1911.")
     first = researched("When did it break?", [tmp_path], store=store, discard=True).report
     again = researched("When did it break?", [tmp_path], store=store, discard=True, resume=True)
@@ -96,11 +99,11 @@ def test_a_discarded_run_is_gone_on_from_while_its_sources_are_there(tmp_path: P
     assert not faults(anew, store)
 
 
-class Undeleting(MemoryStore):
+class Undeleting(SqliteStore):
     """A store that notes which sessions are deleted."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
         self.deleted: list[str] = []
 
     async def delete_session(self, scope: Scope) -> int:
@@ -109,7 +112,7 @@ class Undeleting(MemoryStore):
 
 
 def test_only_a_closed_session_is_deleted_when_a_run_begins_anew() -> None:
-    store = Undeleting()
+    store = Undeleting.in_memory()
     first = researched("How long was it in part 3?", texts(3), store=store)
     researched("How long was it in part 3?", texts(3), store=store)
     assert store.deleted == [], "another process may be working in it"

@@ -15,7 +15,7 @@ from holdfast.expand.retrieval import ACTION
 from holdfast.facades import ContentStore, Payload
 from holdfast.researching import verify
 from holdfast.store import Scope
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from tests.researching.made import Scripted, claim, researched, texts
 
 ACTIONS = 50
@@ -106,7 +106,7 @@ def _excerpts(shown: str) -> list[tuple[str, str]]:
 
 def test_payload_and_store_hold_the_same_and_are_cleared_together() -> None:
     """Case 3."""
-    store = MemoryStore()
+    store = open_memory()
     done = researched("How long were they?", texts(6), store=store)
 
     async def work() -> None:

@@ -30,7 +30,7 @@ from holdfast.researching.planning import sub_questions
 from holdfast.researching.records import Statement
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from tests.researching.made import (
     CITIES,
     Dying,
@@ -55,7 +55,7 @@ def faults(report: Report, store: Store) -> list[str]:
 
 
 def test_a_question_is_answered_with_quotations_that_hold() -> None:
-    store, sources = MemoryStore(), texts(40)
+    store, sources = open_memory(), texts(40)
     done = researched("How long was the bridge of Wien17 in part 3?", sources, store=store)
     best = done.report.findings[0]
     assert "Wien17" in best.claim or "Wien17" in done.report.sources[0].title
@@ -83,7 +83,7 @@ def test_the_second_hop_finds_what_shares_no_word_with_the_question() -> None:
 
 
 def test_contradictions_of_numbers_stand_side_by_side() -> None:
-    store = MemoryStore()
+    store = open_memory()
     sources = [
         SourceText("a", "The deploy was rolled back at 09:41 UTC by the engineer on call."),
         SourceText(
@@ -197,7 +197,7 @@ def test_nothing_asked_and_nothing_given_are_told() -> None:
      ("source", "S99"), ("page", 3)],
 )  # fmt: skip
 def test_a_report_that_was_changed_does_not_verify(field: str, value: object) -> None:
-    store = MemoryStore()
+    store = open_memory()
     report = researched("How long was it in part 3?", texts(5), store=store).report
     tree = json.loads(report.dump())
     tree["findings"][0]["supporting"][0][field] = value
@@ -205,7 +205,7 @@ def test_a_report_that_was_changed_does_not_verify(field: str, value: object) ->
 
 
 def test_claims_and_sources_that_were_added_do_not_verify() -> None:
-    store = MemoryStore()
+    store = open_memory()
     report = researched("How long was it in part 3?", texts(5), store=store).report
     assert not faults(report, store)
     first = report.findings[0]
@@ -230,7 +230,7 @@ def test_claims_and_sources_that_were_added_do_not_verify() -> None:
      ("title", "A better title"), ("published", 1.0), ("provenance", "the ministry")],
 )  # fmt: skip
 def test_a_source_is_what_the_run_has_read(field: str, value: object) -> None:
-    store = MemoryStore()
+    store = open_memory()
     report = researched("How long was it in part 3?", texts(5), store=store).report
     tree = json.loads(report.dump())
     tree["sources"][0][field] = value
@@ -240,7 +240,7 @@ def test_a_source_is_what_the_run_has_read(field: str, value: object) -> None:
 
 
 def test_a_report_of_no_run_and_other_reasons_do_not_verify() -> None:
-    store = MemoryStore()
+    store = open_memory()
     report = researched("How long was it?", [*texts(5), texts(1)[0]], store=store).report
     assert report.left_out
     assert not faults(report, store)
@@ -253,7 +253,7 @@ def test_a_report_of_no_run_and_other_reasons_do_not_verify() -> None:
 
 
 def test_a_contradicting_quote_that_was_changed_does_not_verify() -> None:
-    store = MemoryStore()
+    store = open_memory()
     sources = [
         SourceText("a.md", "The bridge of Graz is 120 metres long."),
         SourceText("b.md", "The bridge of Graz is 95 metres long."),
@@ -327,7 +327,7 @@ class Judged(NamedTuple):
 
 def lies_survived(seed: int) -> Judged:
     """How many citations of a report by a liar are wrong, and how many lies it lost."""
-    store, given = MemoryStore(), texts(12, seed=seed)
+    store, given = open_memory(), texts(12, seed=seed)
     done = researched(
         "How long?", given, store=store, model=liar(seed, given), report_tokens=60_000
     )
@@ -369,7 +369,7 @@ def test_no_lie_of_a_model_survives_in_ten_thousand_citations(
 
 
 def test_an_honest_model_gives_claims_and_a_summary_that_stand_on_quotes() -> None:
-    store = MemoryStore()
+    store = open_memory()
     sources = [SourceText("a.md", "The deploy of 14 June failed because a migration held a lock.")]
 
     def answer(prompt: str) -> str:
@@ -406,7 +406,7 @@ def test_no_sentence_of_the_summary_outlives_its_finding() -> None:
         return "\n".join(claim("S1", line) for line in lines)
 
     model = Scripted(answer)
-    store = MemoryStore()
+    store = open_memory()
     sources = [SourceText("a.md", "\n\n".join(lines))]
     done = researched("How long are the bridges?", sources, store=store, model=model)
     assert len(done.state.summary) == len(lines), "all of it where there is room"
@@ -418,7 +418,7 @@ def test_no_sentence_of_the_summary_outlives_its_finding() -> None:
 
 
 def test_a_sentence_of_the_summary_with_one_finding_too_many_does_not_verify() -> None:
-    store = MemoryStore()
+    store = open_memory()
     report = researched("How long was it in part 3?", texts(5), store=store).report
     first = report.findings[0]
     for names in ((first.id, "F999"), ("F999", first.id), ("F999",), ()):
@@ -481,7 +481,7 @@ def test_fifty_sources_in_a_small_window_end_in_a_report_with_the_prompts_fideli
 
 
 def test_a_sub_agent_opens_only_what_it_was_given() -> None:
-    store = MemoryStore()
+    store = open_memory()
     sources = texts(3, paragraphs=200)
     foreign = researched("What is it?", [SourceText("other", "A secret of another run. " * 60)],
                          store=store).state.sources[0].ref  # fmt: skip
@@ -527,10 +527,10 @@ def test_killed_at_any_step_a_run_goes_on_to_the_same_report() -> None:
     def run(store: Store, *, resume: bool) -> Researched:
         return researched(question, sources, store=store, resume=resume, budget=3_000)
 
-    whole = run(MemoryStore(), resume=False).report.dump()
+    whole = run(open_memory(), resume=False).report.dump()
     steps = 0
     while True:
-        store = Dying(steps)
+        store = Dying.after(steps)
         try:
             report = run(store, resume=False).report
         except StoreUnavailableError:
@@ -545,7 +545,7 @@ def test_killed_at_any_step_a_run_goes_on_to_the_same_report() -> None:
 
 
 def test_over_a_file_that_was_changed_it_is_another_run(tmp_path: Path) -> None:
-    store = MemoryStore()
+    store = open_memory()
     path = tmp_path / "a.md"
     path.write_text("The dam of Gent broke in 1911.")
     first = researched("When did the dam break?", [path], store=store).report
@@ -572,7 +572,7 @@ def test_every_source_is_told_of_while_sources_are_gathered() -> None:
 def test_a_source_that_was_read_before_is_not_read_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    store = MemoryStore()
+    store = open_memory()
     (tmp_path / "a.html").write_text("<html><body><p>The dam broke in 1911.</p></body></html>")
     researched("When did it break?", [tmp_path, *texts(3)], store=store)
     monkeypatch.setattr("holdfast.facades.content_store.cite", None)

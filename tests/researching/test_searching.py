@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, get_args
 
 import pytest
 from aiohttp import web
@@ -15,8 +15,8 @@ from holdfast.facades import ContentStore
 from holdfast.researching import Researched, SourceLimits, SourceText
 from holdfast.researching.records import SearchHit
 from holdfast.researching.searching import SNIPPET_CHARACTERS, open_search
-from holdfast.settings import Settings
-from holdfast.store.memory import MemoryStore
+from holdfast.settings import Settings, WebSearch
+from holdfast.store.opening import open_memory
 from tests.researching.made import Dying, researched_in
 from tests.researching.test_fetching import LIMITS, WEB, Pages
 
@@ -58,11 +58,14 @@ def beside(service: Service, work: Callable[[str], Any]) -> Any:
     return asyncio.run(run())
 
 
-def hits_of(service: Service, **settings: Any) -> list[SearchHit]:
+SearchService = Literal["searxng", "tavily", "brave"]
+
+
+def hits_of(service: Service, provider: SearchService, key: str = "") -> list[SearchHit]:
     async def work(url: str) -> list[SearchHit]:
-        provider = open_search(Settings(search_url=url, **settings))
-        assert provider is not None
-        return await provider.search("why did the dam break")
+        search = open_search(Settings(web_search=WebSearch(provider, url, key)))
+        assert search is not None
+        return await search.search("why did the dam break")
 
     hits: list[SearchHit] = beside(service, work)
     return hits
@@ -71,7 +74,7 @@ def hits_of(service: Service, **settings: Any) -> list[SearchHit]:
 def test_searxng_is_asked_for_json() -> None:
     results = [{"url": "https://a.example/x", "title": "A", "content": "c" * 500}]
     service = Service({"results": results})
-    [hit] = hits_of(service, search_provider="searxng")
+    [hit] = hits_of(service, "searxng")
     assert hit == SearchHit("A", "https://a.example/x", "c" * SNIPPET_CHARACTERS)
     assert hit.content_citation_id is None
     [(method, path, query, _)] = service.asked
@@ -81,7 +84,7 @@ def test_searxng_is_asked_for_json() -> None:
 
 def test_tavily_is_asked_with_its_key() -> None:
     service = Service({"results": [{"url": "https://b.example/", "title": "B", "content": "b"}]})
-    [hit] = hits_of(service, search_provider="tavily", search_key="tvly-key-of-the-test")
+    [hit] = hits_of(service, "tavily", "tvly-key-of-the-test")
     assert (hit.title, hit.url) == ("B", "https://b.example/")
     [(method, path, _, body)] = service.asked
     assert (method, path) == ("POST", "/search")
@@ -92,7 +95,7 @@ def test_tavily_is_asked_with_its_key() -> None:
 def test_brave_is_asked_with_its_token() -> None:
     results = [{"url": "https://c.example/", "title": "C", "description": "d"}]
     service = Service({"web": {"results": results}})
-    [hit] = hits_of(service, search_provider="brave", search_key="key-of-the-test")
+    [hit] = hits_of(service, "brave", "key-of-the-test")
     assert hit == SearchHit("C", "https://c.example/", "d")
     [(method, path, query, _)] = service.asked
     assert (method, path) == ("GET", "/res/v1/web/search")
@@ -111,7 +114,7 @@ def test_brave_is_asked_with_its_token() -> None:
 )
 def test_a_service_that_fails_is_told(results: Any, status: int, why: str) -> None:
     with pytest.raises(ResearchError, match=why):
-        hits_of(Service(results, status), search_provider="searxng")
+        hits_of(Service(results, status), "searxng")
 
 
 @pytest.mark.parametrize(
@@ -124,13 +127,13 @@ def test_a_service_that_fails_is_told(results: Any, status: int, why: str) -> No
     ],
 )
 def test_answers_that_name_no_page_are_none(answer: Any) -> None:
-    assert hits_of(Service(answer), search_provider="searxng") == []
+    assert hits_of(Service(answer), "searxng") == []
 
 
 def test_a_provider_without_its_address_or_key_is_told() -> None:
-    for provider in ("searxng", "tavily", "brave"):
+    for provider in get_args(SearchService):
         with pytest.raises(SettingsError, match="lacks"):
-            open_search(Settings(search_provider=provider))
+            open_search(Settings(web_search=WebSearch(provider)))
 
 
 def found_by(service: Service, **how: Any) -> Researched:
@@ -140,7 +143,7 @@ def found_by(service: Service, **how: Any) -> Researched:
         return await researched_in(
             "When did the dam of Gent break?",
             [PLAIN],
-            settings=Settings(search_provider="searxng", search_url=url),
+            settings=Settings(web_search=WebSearch("searxng", url)),
             limits=SourceLimits(allow_urls=True, fetch=LIMITS),
             **how,
         )
@@ -164,7 +167,7 @@ def test_pages_that_a_search_names_are_read_and_cited_as_such() -> None:
 
 
 def test_a_hit_names_the_content_of_its_page_once_it_was_fetched() -> None:
-    store = MemoryStore()
+    store = open_memory()
 
     async def run() -> Researched:
         async with Pages(WEB).served() as public:
@@ -185,7 +188,7 @@ def test_a_hit_names_the_content_of_its_page_once_it_was_fetched() -> None:
 
 
 def test_a_run_that_goes_on_reads_what_the_search_named_and_does_not_search_again() -> None:
-    store, service = Dying(3), Service({"results": [{"url": "http://127.0.0.1:9/private"}]})
+    store, service = Dying.after(3), Service({"results": [{"url": "http://127.0.0.1:9/private"}]})
     with pytest.raises(StoreUnavailableError):  # behind: begun, planned, searched
         found_by(service, store=store)
     store.left = -1
@@ -200,7 +203,7 @@ def test_a_run_that_goes_on_reads_what_the_search_named_and_does_not_search_agai
 
 
 def test_a_search_that_fails_is_a_warning_and_the_rest_goes_on() -> None:
-    store = MemoryStore()
+    store = open_memory()
     done = found_by(Service(json.dumps({}).encode(), 503), store=store)
     assert done.report.findings
     assert done.report.warnings == ("searxng: the search answered 503",)

@@ -20,7 +20,7 @@ from holdfast.researching.passages import cut_up, sentences
 from holdfast.researching.similar import NEARLY, Voices, alike, sketch
 from holdfast.researching.walking import WalkLimits, files_of
 from holdfast.settings import Settings
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from holdfast.workers import Workers, WorkLimits
 from tests.extract.files import epub, pdf, word
 from tests.researching.made import NOW, researched, texts
@@ -104,7 +104,7 @@ def test_a_folder_is_read_in_one_order_and_up_to_its_limit(tmp_path: Path) -> No
 
 
 def test_equal_texts_are_stored_once_and_counted_once() -> None:
-    store = MemoryStore()
+    store = open_memory()
     [text] = texts(1)
     done = researched("How long was it?", [text, SourceText("copy", text.text)], store=store)
     assert [entry.status for entry in done.state.sources] == ["read", "duplicate"]
@@ -172,7 +172,7 @@ def test_a_source_record_has_quality_date_and_provenance(tmp_path: Path) -> None
     path = tmp_path / "a.md"
     path.write_text("# Deploys\n\nThe deploy failed in June.")
     os.utime(path, (1_700_000_000, 1_700_000_000))
-    store = MemoryStore()
+    store = open_memory()
     state = researched("What failed?", [path], store=store).state
 
     async def records() -> list[SourceRecord]:
@@ -238,7 +238,7 @@ def test_pages_that_a_slow_run_missed_are_read_by_the_next(tmp_path: Path) -> No
     (tmp_path / "two.pdf").write_bytes(pdf("The deploy of June failed.", "It failed at noon."))
 
     async def work() -> list[str]:
-        store, notes = MemoryStore(), []
+        store, notes = open_memory(), []
         for question, seconds in (("What failed?", 0.0), ("When did it fail?", 30.0)):
             workers = Workers(WorkLimits(processes=0, seconds=seconds))
             engine = Holdfast(store, workers=workers)

@@ -79,12 +79,9 @@ class Seeker:
 def program(name: str, config: Path, store: Path) -> Program:
     """A host that has the gateway in its own list of servers."""
     chosen = next(each for each in PROGRAMS if each.name == name)
-    arguments = ["-m", "holdfast", "mcp", "--config", str(config), "--store", f"sqlite:///{store}"]
-    entry = {
-        "command": sys.executable,
-        "args": arguments,
-        "env": {"HOLDFAST_MCP_LISTING": "directory"},
-    }
+    arguments = ["-m", "holdfast", "mcp", "--config", str(config), "--directory"]
+    arguments += ["--store", f"sqlite:///{store}"]
+    entry = {"command": sys.executable, "args": arguments}
     servers = {"mcpServers": {_SERVER: entry}}
     if name == "claude":
         return replace(

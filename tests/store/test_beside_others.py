@@ -1,8 +1,8 @@
 """Two users of one workspace hold the same ref and session; what one does, the other never sees.
 
 Each call is made by one user in a store that three others have filled with the same names. It must
-give what it gives in a store of the user's own, leave the user with the same records, and leave
-everybody else's as they were.
+give what it gives in a model that holds the user's records alone, leave the user with the same
+records, and leave everybody else's as they were.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.store import Scope, Store, open_store
+from holdfast.store import Scope, Store
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.queue import Claim, NewJob, Quotas
 from holdfast.store.sqlite import SqliteStore
@@ -31,6 +31,7 @@ from tests.store.everything import (
     tool,
 )
 from tests.store.harness import Clock, Opener, content, lines_of, named, session, turn
+from tests.store.oracle.store import model_store
 
 HERE = Scope("ann", "blue", "s1")
 OTHERS = [Scope("bob", "blue", "s1"), Scope("ann", "red", "s1"), Scope("bob", "red", "s1")]
@@ -302,7 +303,7 @@ def test_a_call_does_the_same_beside_others_as_alone_and_changes_nothing_of_thei
     opener: Opener, call: Call
 ) -> None:
     async def alone() -> tuple[object, Any]:
-        return await _outcome(await open_store("memory:", clock=Clock(AT)), [HERE], call)
+        return await _outcome(model_store(Clock(AT)), [HERE], call)
 
     async def others(store: Store) -> list[Any]:
         return [await observe(store, scope, SESSIONS) for scope in OTHERS]

@@ -17,12 +17,14 @@ from tests.store.harness import (
     HERE,
     OTHER_USER,
     OTHER_WORKSPACE,
+    Clock,
     Opener,
     exported,
     lines_of,
     session,
     turn,
 )
+from tests.store.oracle.store import model_store
 
 LONG = b"what was done, " * 400
 
@@ -206,8 +208,11 @@ def test_nothing_of_a_forgotten_journal_is_left_in_the_file(sqlite: Opener) -> N
         max_size=12,
     )
 )
-def test_sqlite_does_what_memory_does(
-    steps: list[tuple[str, str, list[bytes], int | None]], tmp_path_factory: pytest.TempPathFactory
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_a_store_does_what_the_model_does(
+    kind: str,
+    steps: list[tuple[str, str, list[bytes], int | None]],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     async def walk(store: Store) -> list[object]:
         outcomes: list[object] = []
@@ -227,4 +232,5 @@ def test_sqlite_does_what_memory_does(
         return outcomes
 
     folder = tmp_path_factory.mktemp("journal")
-    assert Opener(f"sqlite:///{folder}/holdfast.db").run(walk) == Opener("memory:").run(walk)
+    url = "memory:" if kind == "memory" else f"sqlite:///{folder}/holdfast.db"
+    assert Opener(url).run(walk) == asyncio.run(walk(model_store(Clock())))

@@ -16,7 +16,7 @@ from holdfast.errors import StoreError, StoreUnavailableError
 from holdfast.store.deadline import Breaker
 from holdfast.store.sqlite.file import StoreFile
 from holdfast.store.sqlite.lane import Lane, Outcome, Queued
-from holdfast.store.sqlite.writer import Readers
+from holdfast.store.sqlite.writer import FileReaders
 
 
 class Gate:
@@ -145,7 +145,7 @@ def test_lane_that_is_closed_refuses_and_finishes_what_was_queued() -> None:
 
 def test_look_that_fails_is_told_in_our_words_and_harms_no_other(tmp_path: Path) -> None:
     async def main() -> None:
-        readers = Readers(StoreFile(tmp_path / "a.db", 1.0), Breaker("here"))
+        readers = FileReaders(StoreFile(tmp_path / "a.db", 1.0), Breaker("here"))
         looks = [
             readers.look(lambda db: db.execute("SELECT 1").get),
             readers.look(lambda db: db.execute("SELECT * FROM nowhere").get),
@@ -164,7 +164,7 @@ def test_who_waits_behind_a_job_that_raises_what_no_future_takes_is_told_too(
     tmp_path: Path,
 ) -> None:
     async def main() -> None:
-        readers = Readers(StoreFile(tmp_path / "a.db", 1.0), Breaker("here"))
+        readers = FileReaders(StoreFile(tmp_path / "a.db", 1.0), Breaker("here"))
         gate = Gate()
         first = asyncio.ensure_future(readers.look(gate.job))
         await asyncio.sleep(0)

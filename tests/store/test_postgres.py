@@ -12,9 +12,8 @@ from typing import Any, LiteralString
 import asyncpg  # type: ignore[import-untyped]
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import run_state_machine_as_test
 
 from holdfast.errors import (
     DamagedContentError,
@@ -22,7 +21,7 @@ from holdfast.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from holdfast.store import Scope, open_store
+from holdfast.store import Scope
 from holdfast.store.postgres import failures, originals, text
 from holdfast.store.postgres.address import without_password
 from holdfast.store.postgres.database import Database, connect
@@ -42,7 +41,6 @@ from tests.store.harness import (
     turn,
 )
 from tests.store.postgres_server import Server
-from tests.store.test_against_memory import Twins
 
 PASSWORD = "correct-horse"
 
@@ -583,28 +581,6 @@ def test_a_store_goes_on_when_a_newer_version_changes_the_tables(postgres_url: s
             await use(store)
 
     asyncio.run(main())
-
-
-@pytest.mark.parametrize("histories", [3, pytest.param(100, marks=pytest.mark.campaign)])
-def test_it_does_what_the_store_in_memory_does(
-    histories: int, postgres_server: Server, postgres_url: str
-) -> None:
-    class PostgresTwins(Twins):
-        def __init__(self) -> None:
-            super().__init__()
-            self.loop.run_until_complete(self.sqlite.close())
-            self.path = postgres_url
-            self.sqlite = self.loop.run_until_complete(open_store(self.path, clock=self.clock))
-
-        def teardown(self) -> None:
-            clean = postgres_server.execute("DROP SCHEMA holdfast CASCADE", postgres_url)
-            self.loop.run_until_complete(clean)
-            super().teardown()
-
-    run_state_machine_as_test(
-        PostgresTwins,
-        settings=settings(max_examples=histories, stateful_step_count=25, deadline=None),
-    )
 
 
 @pytest.mark.parametrize("sql", [originals.FIND, originals.OPEN])

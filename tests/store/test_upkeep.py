@@ -16,8 +16,8 @@ from holdfast.store import Scope, Store, open_store, transfer
 from holdfast.store.protocol import GRACE_SECONDS
 from holdfast.store.records import Cleaned
 from holdfast.store.refs import digest
-from holdfast.store.shelf import Ref
 from tests.store.harness import HERE, Opener, content, exported, lines_of, named, session, turn
+from tests.store.oracle.records import Ref
 
 BEHIND = HERE.of("")
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from aiohttp import web
 
-from holdfast.settings import Settings
+from holdfast.settings import Settings, UpstreamEntry
 
 _BETWEEN = re.compile(r"BOUNDARY ([0-9a-f]{32})\n(.*)\nBOUNDARY \1\n", re.DOTALL)
 
@@ -89,10 +89,10 @@ class Provider:
         finally:
             self.at_once -= 1
 
-    def settings(self, **more: Any) -> Settings:
+    def settings(self, key: str = "", **more: Any) -> Settings:
         """Settings that name this provider, and wait for nothing."""
         usual: dict[str, Any] = {
-            "openai_upstream": self.url,
+            "upstreams": {"openai": UpstreamEntry(self.url, key=key)},
             "summarization_provider": "openai:small",
             "summarization_retry_delay": 0.0,
             "forbid_model_calls": True,

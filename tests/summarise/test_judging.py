@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.summarise.judging import bare, objection
+from holdfast.summarise.asking import bare, objection
 
 SOURCE = (
     "The migration of the billing service to the new cluster failed at night, because the schema "

@@ -374,7 +374,7 @@ def test_what_may_not_be_shown_is_masked_before_a_provider_sees_it() -> None:
 
 @pytest.mark.parametrize("key", ["sk-1\n", "sk-1\r\nx-evil: 1"])
 def test_a_key_that_no_header_can_hold_is_told_without_it(key: str) -> None:
-    result, provider = summarised(says(GOOD), openai_key=key)
+    result, provider = summarised(says(GOOD), key=key)
     assert (result.provider, provider.asked) == ("extractive", [])
     assert "the request cannot be written. Look for" in result.warnings[0]
     assert "sk-" not in result.warnings[0]
@@ -452,9 +452,7 @@ SMALL_WINDOW: dict[str, Any] = {
 
 
 def test_what_exceeds_the_window_is_mapped_in_parallel_under_the_limit() -> None:
-    result, provider = summarised(
-        first_words(0.2), content=LONG, summarization_parallel=2, **SMALL_WINDOW
-    )
+    result, provider = summarised(first_words(0.2), content=LONG, parallel_calls=2, **SMALL_WINDOW)
     assert len(provider.asked) > 3
     assert all(asked.content in LONG for asked in provider.asked)
     assert sum(len(asked.content) for asked in provider.asked) == len(LONG)

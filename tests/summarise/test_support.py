@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.summarise.support import sentences_of, shared_words, supported
-from tests.steps import is_linear
+from tests.support.steps import is_linear
 
 SOURCE = """\
 Order A-1042 of 12 March 2024 cost 1,250.50 EUR and was shipped by maria_k on 2024-03-15.

@@ -1,6 +1,6 @@
 """A real language model that summarises: far beyond its window it ends, fits, and cannot lie.
 
-Which model it is, tests/tiny_llm.py says.
+Which model it is, tests/support/tiny_llm.py says.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import pytest
 from holdfast.models.digest import count
 from holdfast.models.opening import open_model
 from holdfast.models.protocol import Completion, CompletionModel
-from holdfast.settings import ModelLimits, Settings
+from holdfast.settings import ModelLimits, Settings, UpstreamEntry
 from holdfast.summarise import ContentSummarizer, SummarizationLevel
-from tests.tiny_llm import served
+from tests.support.tiny_llm import served
 
 told = logging.getLogger(__name__)
 
@@ -76,14 +76,14 @@ def test_a_text_far_beyond_the_window_is_summarised_and_no_invented_number_stays
     content = chronicle(KILOBYTES * 1_000)
     budget = count(content) // 10
     settings = Settings(
-        openai_upstream=model,
+        upstreams={"openai": UpstreamEntry(model)},
         summarization_provider="openai:smollm2",
         model_context_overrides={"openai:smollm2": ModelLimits(context_window=COUNTED)},
         summarization_timeout=600.0,
         summarization_retry_delay=0.0,
         # A third attempt takes seven seconds, and is no better than the two before it.
         summarization_max_retries=1,
-        summarization_parallel=1,
+        parallel_calls=1,
         forbid_model_calls=True,
     )
     speaking = Recorded(open_model("openai:smollm2", settings))

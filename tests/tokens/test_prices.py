@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -21,6 +20,7 @@ from holdfast.tokens import prices
 from holdfast.tokens.price_list import Rates
 from holdfast.tokens.prices import Price, Prices
 from holdfast.tokens.provider_ids import named_from_prices
+from tests.support.scripts import load
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 ROOT = Path(__file__).parents[2]
@@ -48,11 +48,7 @@ def price_of(id_: str, lists: Prices | None = None, at: datetime = NOW) -> Price
 
 
 def test_snapshot_is_what_the_locked_package_says() -> None:
-    spec = importlib.util.spec_from_file_location("snapshot", ROOT / "tools" / "snapshot_prices.py")
-    assert spec is not None
-    assert spec.loader is not None
-    snapshot = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(snapshot)
+    snapshot = load(ROOT / "tools" / "snapshot_prices.py")
     kept = json.loads((ROOT / "src" / "holdfast" / "tokens" / "prices.json").read_text("utf-8"))
     assert kept | {"made": ""} == snapshot.snapshot() | {"made": ""}, "run tools/snapshot_prices.py"
 

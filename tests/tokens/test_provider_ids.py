@@ -14,7 +14,7 @@ from holdfast.tokens.provider_ids import (
     normalize_provider_id,
     provider_named,
 )
-from tests.recorded import needs_usage, requests
+from tests.support.recorded import needs_usage, requests
 
 SPELLINGS = {
     "openai:gpt-4o": "openai:gpt-4o",

@@ -7,7 +7,7 @@ import warnings
 from collections import defaultdict
 
 from holdfast import count
-from tests.recorded import PLATFORMS, needs_usage, requests
+from tests.support.recorded import PLATFORMS, needs_usage, requests
 
 # Median and 95th percentile of the absolute error in percent; a little above what is reached, so
 # that a change that makes counting worse fails. `make bench` prints the figures.

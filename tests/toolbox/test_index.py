@@ -1,68 +1,14 @@
-"""Many queries at once in the index, and the places that each of them gets."""
+"""The places that each clause of a query gets."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.toolbox.index import Postings
 from holdfast.toolbox.searching import _filled, weights_for
-
-texts = st.lists(st.lists(st.integers(0, 12), max_size=8), min_size=1, max_size=9)
-queries = st.lists(st.lists(st.integers(0, 15), max_size=6), min_size=1, max_size=4)
-
-
-def postings_of(held: list[list[int]]) -> Postings:
-    counts = [Counter(terms) for terms in held]
-    owners = [n for n, each in enumerate(counts) for _ in each]
-    terms = [term for each in counts for term in each]
-    times = [number for each in counts for number in each.values()]
-    return Postings(
-        np.array(terms, np.uint32),
-        np.array(owners, np.int64),
-        np.array(times, np.int64),
-        len(held),
-    )
-
-
-@settings(deadline=None)
-@given(held=texts, asked=queries)
-def test_queries_looked_up_together_gain_what_each_gains_alone(
-    held: list[list[int]], asked: list[list[int]]
-) -> None:
-    postings = postings_of(held)
-    together = postings.look_up(asked)
-    alone = [postings.look_up([terms]) for terms in asked]
-    for n, look_up in enumerate(alone):
-        assert (postings.gains(together)[n] == postings.gains(look_up)[0]).all()
-        assert postings.mass_of(together)[n] == pytest.approx(float(postings.mass_of(look_up)[0]))
-        rare = {term for term in asked[n] if any(term in each for each in held)}
-        assert len(look_up.places) == len(rare)
-        shared = postings.shared(look_up)[0]
-        for text, share in zip(held, shared, strict=True):
-            assert (share > 0) == bool(rare & set(text))
-
-
-@settings(deadline=None)
-@given(held=texts, asked=queries, most=st.integers(0, 12))
-def test_of_each_query_the_rarest_terms_are_looked_at(
-    held: list[list[int]], asked: list[list[int]], most: int
-) -> None:
-    postings = postings_of(held)
-    all_of = postings.look_up(asked)
-    few = postings.rarest(all_of, most)
-    for n in range(len(asked)):
-        rarities = sorted(postings.rarity[all_of.places[all_of.rows == n]], reverse=True)
-        chosen = sorted(postings.rarity[few.places[few.rows == n]], reverse=True)
-        assert chosen == rarities[: len(chosen)]
-        holding = [sum(term in text for text in held) for term in set(asked[n])]
-        assert len(chosen) == len(rarities) or sum(holding) > most
-
 
 scores = st.integers(1, 30).flatmap(
     lambda size: st.lists(

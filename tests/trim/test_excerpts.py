@@ -15,7 +15,7 @@ from holdfast.trim.excerpts import (
     plain,
     quote,
 )
-from tests.steps import steps
+from tests.support.steps import steps
 
 EXACT = [
     "https://example.org/a/very/long/path,with;all(the)signs?q=1&r=2#part",

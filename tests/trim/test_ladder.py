@@ -24,8 +24,7 @@ from holdfast.trim import (
 from holdfast.trim.anchors import asks
 from holdfast.trim.chains import states
 from holdfast.trim.edits import fold
-from holdfast.trim.pieces import pieces_of
-from holdfast.trim.runs import listed
+from holdfast.trim.pieces import listed, pieces_of
 from holdfast.trim.standing import edits_of, originals_of, own_of, restored
 from holdfast.wire import Conversation, Message, Text
 from tests.trim.test_fit import DIALECTS, MODELS, long_scripts, talk
@@ -98,11 +97,15 @@ def calls_and_results(messages: list[Message]) -> tuple[list[str], list[str]]:
     return calls, results
 
 
-drawn = given(st.sampled_from(DIALECTS), long_scripts(), st.sampled_from(["auto", *STRATEGIES]))
+def drawn(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Try a property with so many conversations, each in a dialect and under a strategy."""
+    values = given(
+        st.sampled_from(DIALECTS), long_scripts(), st.sampled_from(["auto", *STRATEGIES])
+    )
+    return lambda test: settings(max_examples=examples)(values(test))
 
 
-@settings(max_examples=60)
-@drawn
+@drawn(60)
 def test_every_state_stands_for_all_that_the_client_sent(
     dialect: str, script: Any, strategy: str
 ) -> None:
@@ -118,8 +121,7 @@ def test_every_state_stands_for_all_that_the_client_sent(
         assert calls == results
 
 
-@settings(max_examples=60)
-@drawn
+@drawn(60)
 def test_what_left_once_never_comes_back_further_down(
     dialect: str, script: Any, strategy: str
 ) -> None:
@@ -134,8 +136,7 @@ def test_what_left_once_never_comes_back_further_down(
         assert all(piece.fold is None for piece in still)
 
 
-@settings(max_examples=60)
-@drawn
+@drawn(60)
 def test_whatever_is_not_the_clients_own_says_why_and_where_it_can_be_opened(
     dialect: str, script: Any, strategy: str
 ) -> None:
@@ -190,8 +191,7 @@ def test_passing_over_what_is_far_too_large_is_monotonic_too(
     assert (small is None) == (chosen(shop, low, "auto") is None)
 
 
-@settings(max_examples=60)
-@drawn
+@drawn(60)
 def test_the_same_pieces_give_the_same_bytes(dialect: str, script: Any, strategy: str) -> None:
     body = WRITERS[dialect](script)
     first, second = (Workshop(body, dialect).ladder(0, strategy) for _ in range(2))
@@ -254,8 +254,7 @@ def words_of(text: str) -> str:
     return "".join(c for c in text if c.isalnum())
 
 
-@settings(max_examples=60)
-@drawn
+@drawn(60)
 def test_the_question_of_an_answer_that_is_kept_is_kept_or_quoted_before_it(
     dialect: str, script: Any, strategy: str
 ) -> None:
@@ -279,8 +278,7 @@ def test_the_question_of_an_answer_that_is_kept_is_kept_or_quoted_before_it(
 
 
 @pytest.mark.campaign
-@settings(max_examples=20_000)
-@drawn
+@drawn(20_000)
 def test_all_of_this_holds_for_twenty_thousand(dialect: str, script: Any, strategy: str) -> None:
     for test in (
         test_every_state_stands_for_all_that_the_client_sent,

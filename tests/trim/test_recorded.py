@@ -11,7 +11,7 @@ from holdfast import count, read, repair, validate
 from holdfast.errors import AnchorPreservationError, BudgetExceededError
 from holdfast.fitting import FitState, fit
 from holdfast.wire import convert
-from tests.recorded import needs_trajectories, trajectories
+from tests.support.recorded import needs_trajectories, trajectories
 from tests.trim.test_fit import MODELS, anchors_kept, least
 
 EVERY = 12

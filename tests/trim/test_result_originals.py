@@ -11,7 +11,7 @@ from holdfast import read, validate
 from holdfast.cite import CitingRules
 from holdfast.fitting import FitOptions, Fitted, fit_request
 from holdfast.store.refs import canonical, digest
-from holdfast.trim.result_originals import results_with_originals
+from holdfast.trim.edits import results_with_originals
 from holdfast.wire.answers import Hop, Kept, turn_calls
 from tests.fitting.test_citing import log
 

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import read, repair, validate, write
 from holdfast.wire import DIALECTS, convert, detect
-from tests.recorded import needs_trajectories, needs_usage, requests, trajectories
+from tests.support.recorded import needs_trajectories, needs_usage, requests, trajectories
 
 STYLES: list[dict[str, Any]] = [
     {"separators": (",", ":"), "ensure_ascii": False},

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import read
 from holdfast.wire import Media, Opaque, Text, Thinking, ToolCall, ToolResult
-from holdfast.wire.images import base64_size, image_size
+from holdfast.wire.media import base64_size, image_size
 
 CHAT = [
     ({"role": "user", "content": "a"}, [Text]),

@@ -106,24 +106,16 @@ def proxy_lifetime(seconds: float, _: Path) -> object:
 
 _EQUAL = proxy_says({"question": ASKED}, {"question": ASKED})
 _LIKE = proxy_says({"question": ASKED}, {"question": LIKE}, enable_semantic_cache=True)
-_SAMPLED = proxy_says(
-    *({"question": question, "temperature": 0.7} for question in (ASKED, LIKE)),
-    enable_semantic_cache=True,
-)
 
 LIBRARY_ANSWERS: dict[str, Wired | str] = {
     "enable_answer_cache": Wired(library_keeps, True, False),
     "enable_semantic_cache": Wired(library_gives("enable_semantic_cache"), True, False),
     "answer_rules": "about the requests of the proxy: who calls the library asks for an answer",
     "answer_ttl_seconds": Wired(library_lifetime, 60.0, 3_600.0),
-    "semantic_cache_similarity": Wired(library_gives("semantic_cache_similarity"), 0.97, 1.0),
-    "semantic_cache_sampled": "about a request's temperature; the library is asked with a prompt",
 }
 PROXY_ANSWERS: dict[str, Wired | str] = {
     "enable_answer_cache": Wired(_EQUAL("enable_answer_cache"), True, False),
     "enable_semantic_cache": Wired(_LIKE("enable_semantic_cache"), True, False),
     "answer_rules": Wired(_EQUAL("answer_rules"), {"gpt-4*": "exact"}, {"claude-*": "exact"}),
     "answer_ttl_seconds": Wired(proxy_lifetime, 60.0, 3_600.0),
-    "semantic_cache_similarity": Wired(_LIKE("semantic_cache_similarity"), 0.97, 1.0),
-    "semantic_cache_sampled": Wired(_SAMPLED("semantic_cache_sampled"), True, False),
 }

@@ -64,9 +64,9 @@ def sent_by(setting: str, seen: Callable[[Got], object]) -> Callable[[Any, Path]
     return observe
 
 
-def makers_of_what_is_remembered(embedder: str, _: Path) -> object:
+def makers_of_what_is_remembered(embedder: str) -> object:
     """Who read what the proxy remembers of a long chat."""
-    chosen = {"mode": "assemble", "recall_embedder": embedder}
+    chosen = {"mode": "assemble", "embedder": embedder}
     with running_proxy(chosen) as proxy:
         body = json.dumps(asking(history(3))).encode()
         ask(proxy.url + path_of("openai-chat"), body, {"authorization": f"Bearer {KEY}"})
@@ -83,7 +83,6 @@ LIBRARY: dict[str, Wired | str] = {
     "enable_cas_refs": Wired(assembled_by("enable_cas_refs", lambda c: c.lazy_tools), True, False),
 }
 PROXY: dict[str, Wired | str] = {
-    "recall_embedder": Wired(makers_of_what_is_remembered, "wordllama", "minilm"),
     "mode": Wired(sent_by("mode", lambda got: got.tokens <= 3_000), "fit", "assemble"),
     "assemble_tokens": Wired(
         sent_by("assemble_tokens", lambda got: got.tokens <= 1_000), 1_000, 3_000

@@ -17,16 +17,16 @@ from holdfast.jobs import background
 from holdfast.jobs.running import rules_of
 from holdfast.settings import Settings
 from holdfast.store import Scope, SessionRecord, Turn
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
+from holdfast.store.protocol import Store
 from holdfast.store.queue import Claim, Job, NewJob
 from holdfast.store.refs import REF
 from tests.allocate.made import allocated, item
 from tests.engine.test_open_ahead import ANSWER, QUESTION, late
-from tests.fitting.test_citing import chat, log
+from tests.fitting.test_citing import chat
 from tests.store.harness import Clock
 from tests.wiring import assembling
 from tests.wiring.answers import LIBRARY_ANSWERS
-from tests.wiring.gateway import GATEWAY
 from tests.wiring.researching import LIBRARY_RESEARCH
 from tests.wiring.summaries import SUMMARIES
 from tests.wiring.wired import (
@@ -34,11 +34,9 @@ from tests.wiring.wired import (
     LONG,
     MEDIUM,
     ORDERS,
-    PROSE,
     SECRET,
     Wired,
     lifetime,
-    worker_memory,
 )
 
 _T = TypeVar("_T")
@@ -74,26 +72,11 @@ def fit_cites_by(setting: str) -> Callable[[Any, Path], object]:
     return observe
 
 
-def fit_points(points: bool, _: Path) -> object:
-    async def work(engine: Holdfast) -> bool:
-        text = log(200)  # a pointer takes no request below what providers cache
-        return bool((await engine.fit(chat(text, text))).contents)
-
-    return with_engine(work, cite_repeats=points)
-
-
 def fit_opens_ahead(ahead: bool, _: Path) -> object:
     async def work(engine: Holdfast) -> bool:
         return ANSWER.encode() in (await engine.fit(late(QUESTION))).body
 
     return with_engine(work, cite_policy="always", open_ahead=ahead)
-
-
-def citation_is_short(most: int, _: Path) -> object:
-    async def work(engine: Holdfast) -> bool:
-        return len((await engine.cite(PROSE)).text) < 500
-
-    return with_engine(work, cite_max_tokens=most)
 
 
 def citation_shows_secret(policy: str, _: Path) -> object:
@@ -121,19 +104,15 @@ def lifetime_of_cited(hours: float, _: Path) -> object:
 
 
 def fit_offers(when: str, _: Path) -> object:
-    async def work(engine: Holdfast) -> bool:
-        return b"expand_ref" in (await engine.fit(chat("short"))).body
+    """Whether the tool is offered before there is a citation, and in a message where there is."""
 
-    return with_engine(work, offer_expand=when)
-
-
-def fit_offers_inline(when: str, _: Path) -> object:
-    async def work(engine: Holdfast) -> bool:
+    async def work(engine: Holdfast) -> tuple[bool, bool]:
+        at_once = b"expand_ref" in (await engine.fit(chat("short"))).body
         body = holdfast.convert(chat(LONG), "openai-responses").body
         fitted = await engine.fit(body.replace(b"gpt-4o", b"gpt-5"))
-        return b"additional_tools" in fitted.body
+        return at_once, b"additional_tools" in fitted.body
 
-    return with_engine(work, offer_inline=when, cite_policy="always")
+    return with_engine(work, offer_expand=when, cite_policy="always")
 
 
 def fit_cites(enabled: bool, _: Path) -> object:
@@ -164,7 +143,7 @@ def facts_are_taken(enabled: bool, _: Path) -> object:
     return with_engine(work, enable_facts_ledger=enabled, cite_policy="always")
 
 
-def recall_goes_by(embedder: str, _: Path) -> object:
+def recalled_by(embedder: str) -> object:
     """What a question finds whose words nothing that was said shares."""
 
     async def work(engine: Holdfast) -> str:
@@ -173,13 +152,13 @@ def recall_goes_by(embedder: str, _: Path) -> object:
         await engine.remember("s", told)
         return (await engine.recall("Who works as a doctor?", k=1)).text
 
-    return with_engine(work, recall_embedder=embedder)
+    return with_engine(work, embedder=embedder)
 
 
 TRADES = ("physician", "baker", "sailor", "painter")
 
 
-def tools_are_found_by(embedder: str, _: Path) -> object:
+def tools_found_by(embedder: str) -> object:
     """What is found by words that no tool shares."""
     tools = [
         {"name": f"t{n}", "description": f"Calls the {trade}."} for n, trade in enumerate(TRADES)
@@ -189,7 +168,12 @@ def tools_are_found_by(embedder: str, _: Path) -> object:
         await engine.toolbox.register(tools)
         return [hit.name for hit in await engine.toolbox.search("I need a doctor", 1)]
 
-    return with_engine(work, tool_embedder=embedder)
+    return with_engine(work, embedder=embedder)
+
+
+def found_by(embedder: str, _: Path) -> object:
+    """What memory and tools find; both must follow the setting."""
+    return {"memory": recalled_by(embedder), "tools": tools_found_by(embedder)}
 
 
 def workers_are_started(processes: int, _: Path) -> object:
@@ -198,21 +182,6 @@ def workers_are_started(processes: int, _: Path) -> object:
         return len(engine.workers.pids)
 
     return with_engine(work, worker_processes=processes)
-
-
-def large_is_read(seconds: float, _: Path) -> object:
-    async def work(engine: Holdfast) -> str:
-        return (await engine.cite(LARGE)).fidelity.level
-
-    return with_engine(work, work_seconds=seconds)
-
-
-def memory_of_workers(megabytes: int, _: Path) -> object:
-    async def work(engine: Holdfast) -> object:
-        await engine.cite(LARGE)
-        return worker_memory(engine)
-
-    return with_engine(work, work_memory_mb=megabytes)
 
 
 def file_made_in(data_dir: str, folder: Path) -> object:
@@ -257,7 +226,7 @@ def folder_of_the_archive(name: str, folder: Path) -> object:
 
 def queue_is_worked_on(enabled: bool, _: Path) -> object:
     async def work() -> bool:
-        store = MemoryStore()
+        store = open_memory()
         settings = Settings(background_jobs=enabled)
         async with background(store, settings, patience=0.0) as worker:
             return worker is not None and await swept(store) is not None
@@ -265,7 +234,7 @@ def queue_is_worked_on(enabled: bool, _: Path) -> object:
     return asyncio.run(work())
 
 
-async def swept(store: MemoryStore) -> Job | None:
+async def swept(store: Store) -> Job | None:
     """The job of sweeping, once it was done."""
     while True:
         jobs = await store.jobs.latest(None, kind="sweep")
@@ -274,21 +243,10 @@ async def swept(store: MemoryStore) -> Job | None:
         await asyncio.sleep(0)
 
 
-def next_sweep(hours: float, _: Path) -> object:
-    async def work() -> float:
-        store = MemoryStore(clock=Clock())
-        async with background(store, Settings(sweep_hours=hours), clock=Clock(), patience=0.0):
-            job = await swept(store)
-        assert job is not None
-        return job.next_attempt_at or 0.0
-
-    return asyncio.run(work())
-
-
 def idle_session_is_closed(days: float, _: Path) -> object:
     async def work() -> bool:
         clock = Clock()
-        store = MemoryStore(clock=clock)
+        store = open_memory(clock=clock)
         record = SessionRecord(session="s", updated_at=clock.now - 100 * 24 * HOUR)
         turn = Turn(number=1, started_at=0.0)
         await store.add_turn(Scope().of("s"), turn, record, {})
@@ -304,7 +262,7 @@ def idle_session_is_closed(days: float, _: Path) -> object:
 def old_session_is_deleted(days: float, _: Path) -> object:
     async def work() -> bool:
         clock = Clock()
-        store = MemoryStore(clock=clock)
+        store = open_memory(clock=clock)
         record = SessionRecord(session="s", updated_at=clock.now - 100 * 24 * HOUR)
         turn = Turn(number=1, started_at=0.0)
         await store.add_turn(Scope().of("s"), turn, record, {})
@@ -321,7 +279,7 @@ def jobs_within(setting: str) -> Callable[[Any, Path], object]:
 
     def observe(value: Any, _: Path) -> object:
         async def work() -> int:
-            store = MemoryStore()
+            store = open_memory()
             jobs = [NewJob(kind="x", key=str(n), most_cost=100) for n in range(3)]
             await store.jobs.enqueue(Scope().of("s"), jobs)
             rules = rules_of(Settings(**{setting: value}), slots=1)
@@ -368,40 +326,26 @@ READING = "the library is handed bodies that its caller holds already; `read` ta
 PROXYS_TOOLS = "schemas are set aside by the proxy alone, which answers find_tools itself"
 LIBRARY: dict[str, Wired | str] = {
     "max_body_bytes": READING,
-    "max_json_keys": READING,
     "color": "the command line's: see below",
     "output": "the command line's: see below",
     "data_dir": Wired(file_made_in, "one", "two"),
     "store_url": Wired(file_of_the_url, "a.db", "b.db"),
     "cite_threshold": Wired(is_cited, 4_000, 5_000),
     "cite_policy": Wired(fit_cites_by("cite_policy"), "auto", "always"),
-    "cite_tokens": Wired(fit_cites_by("cite_tokens"), 0, 500),
-    "cite_share": Wired(fit_cites_by("cite_share"), 0.0, 0.001),
     "cite_tools": Wired(fit_cites_by("cite_tools"), {}, {"*": "always"}),
-    "cite_repeats": Wired(fit_points, True, False),
-    "cite_max_tokens": Wired(citation_is_short, 100, 800),
-    "offer_expand": Wired(fit_offers, "always", "when_cited"),
+    "offer_expand": Wired(fit_offers, "when_cited", "inline"),
     "open_ahead": Wired(fit_opens_ahead, True, False),
-    "offer_inline": Wired(fit_offers_inline, "always", "auto"),
     "lazy_tools": PROXYS_TOOLS,
-    "lazy_tools_way": PROXYS_TOOLS,
     "lazy_tool_tokens": PROXYS_TOOLS,
-    "lazy_tool_share": PROXYS_TOOLS,
     "pinned_tools": PROXYS_TOOLS,
-    "tool_directory_tokens": PROXYS_TOOLS,
     "privacy_policy": Wired(citation_shows_secret, "allow", "mask"),
     "session_titles": Wired(title_of_a_session, True, False),
     "content_ttl_hours": Wired(lifetime_of_cited, 0.0, 2.0),
     "worker_processes": Wired(workers_are_started, 0, 1),
-    "work_seconds": Wired(large_is_read, 0.01, 60.0),
-    "work_memory_mb": Wired(memory_of_workers, 500, 600),
     "background_jobs": Wired(queue_is_worked_on, True, False),
-    "sweep_hours": Wired(next_sweep, 1.0, 2.0),
     "retain_days": Wired(old_session_is_deleted, 0.0, 1.0),
     "sweep_idle_days": Wired(idle_session_is_closed, 0.0, 1.0),
-    "summary_tokens_per_session": Wired(jobs_within("summary_tokens_per_session"), 100, 500),
     "summary_tokens_per_day": Wired(jobs_within("summary_tokens_per_day"), 100, 500),
-    "summary_tokens_per_artifact": Wired(jobs_within("summary_tokens_per_artifact"), 99, 100),
     "token_management_enabled": Wired(levels_by("token_management_enabled", 200), True, False),
     "token_safety_margin": Wired(budget_by("token_safety_margin", "analysis"), 0.1, 0.2),
     "analysis_budget_percent": Wired(budget_by("analysis_budget_percent", "analysis"), 0.8, 0.5),
@@ -411,41 +355,25 @@ LIBRARY: dict[str, Wired | str] = {
     "allow_content_dropping": Wired(levels_by("allow_content_dropping", 80), True, False),
     "min_items_per_phase": Wired(levels_by("min_items_per_phase", 60), 1, 3),
     "enable_content_citations": Wired(fit_cites, True, False),
-    "recall_embedder": Wired(recall_goes_by, "words", "minilm"),
-    "tool_embedder": Wired(tools_are_found_by, "words", "minilm"),
+    "embedder": Wired(found_by, "words", "minilm"),
     "enable_facts_ledger": Wired(facts_are_taken, True, False),
     "content_archive_enabled": Wired(archived, True, False),
     "content_archive_ttl_hours": Wired(archived_after_a_day, 23.0, 25.0),
     "research_archive_dir": Wired(folder_of_the_archive, "", "mine"),
     **LIBRARY_RESEARCH,
     **LIBRARY_ANSWERS,
-    **GATEWAY,
     "serve_host": SERVING,
     "serve_port": SERVING,
-    "serve_drain_seconds": SERVING,
     "serve_token": SERVING,
     "serve_tokens": SERVING,
     "tenant_by": SERVING,
     "serve_names": SERVING,
-    "max_connections": SERVING,
     "serve_offline": SERVING,
     "serve_workers": SERVING,
-    "anthropic_upstream": SENDING,
-    "anthropic_key": SENDING,
-    "gemini_upstream": SENDING,
-    "gemini_key": SENDING,
-    "bedrock_upstream": SERVING,
-    "bedrock_key": SERVING,
-    "cohere_upstream": SERVING,
-    "cohere_key": SERVING,
-    "upstreams": SERVING,
     "model_aliases": SERVING,
-    "daily_tokens": SERVING,
-    "daily_dollars": SERVING,
+    "daily_limit": SERVING,
     "upstream_idle_seconds": SENDING,
     "request_limit": ARGUMENT + "`limit`",
-    "max_expansion_rounds": "the caller of the library runs the loop, and ends it",
-    "max_expansion_tokens": ARGUMENT + "`max_tokens` of `expand`",
     "on_store_failure": "the library raises StoreUnavailableError: the caller decides",
     "log_format": "a library does not configure its caller's logging",
     "otel_endpoint": "a library does not configure its caller's tracing",

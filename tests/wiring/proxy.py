@@ -12,15 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from holdfast.errors import SettingsError
-from holdfast.settings.upstreams import NamedUpstream
+from holdfast.settings import DailyLimit, UpstreamEntry
 from holdfast.store.refs import REF
 from tests.engine.test_open_ahead import ANSWER, QUESTION, late
-from tests.fitting.test_citing import chat, log
+from tests.fitting.test_citing import chat
 from tests.surfaces.proxy.faults import stall
-from tests.surfaces.proxy.gatekeeper import KEY, Got
+from tests.surfaces.proxy.gatekeeper import KEY
 from tests.surfaces.proxy.harness import (
     Answered,
     Running,
@@ -28,16 +27,13 @@ from tests.surfaces.proxy.harness import (
     path_of,
     request_in,
     running_proxy,
-    turns_of,
 )
 from tests.surfaces.proxy.many_tools import MANY
 from tests.surfaces.proxy.spoken import call, says, text
 from tests.surfaces.proxy.test_server import Process
 from tests.surfaces.proxy.upstream import Upstream
-from tests.wire.answers.streams import Script
 from tests.wiring import assembling
 from tests.wiring.answers import PROXY_ANSWERS
-from tests.wiring.gateway import GATEWAY
 from tests.wiring.proxy_summaries import PROXY_SUMMARIES
 from tests.wiring.researching import PROXY_RESEARCH
 from tests.wiring.wired import (
@@ -45,12 +41,10 @@ from tests.wiring.wired import (
     LONG,
     MEDIUM,
     ORDERS,
-    PROSE,
     SECRET,
     Observe,
     Wired,
     lifetime,
-    worker_memory,
 )
 
 HEADERS = {
@@ -95,39 +89,10 @@ def body_is_taken(most: int, _: Path) -> object:
     return status_of(chat(question="x" * 5_000), max_body_bytes=most)
 
 
-def second_request_is_taken(most: int, _: Path) -> object:
-    with Upstream() as upstream:
-        upstream.always = stall
-        with running_proxy({"max_connections": most}, upstream.url) as proxy:
-            address = urlsplit(proxy.url)
-            first = http.client.HTTPConnection(address.hostname or "", address.port)
-            first.request("POST", CHAT, request_in("openai-chat", chat("short")), HEADERS)
-            assert upstream.waiting.acquire(timeout=30)
-            status = ask(f"{proxy.url}/healthz").status
-            first.close()
-            return status
-
-
-def keys_are_taken(most: int, _: Path) -> object:
-    return status_of(chat(*["short"] * 10), max_json_keys=most)
-
-
 def proxy_starts_workers(processes: int, _: Path) -> object:
     with running_proxy({"worker_processes": processes}) as proxy:
         assert asked(proxy, chat(LARGE)).status == 200
         return len(proxy.service.engine.workers.pids)
-
-
-def proxy_reads_large(seconds: float, _: Path) -> object:
-    with running_proxy({"work_seconds": seconds}) as proxy:
-        answer = asked(proxy, chat(LARGE))
-        [turn] = turns_of(proxy, answer)
-        warning = answer.headers.get("x-holdfast-warning", "")
-        figures = ask(f"{proxy.url}/metrics").body
-        counted = b'holdfast_overruns_total{reason="deadline"}' in figures
-        ends = any("by its ends" in edit.what for edit in turn.edits)
-        assert ends == counted == ("only its ends are shown" in warning)
-        return ends
 
 
 def proxy_has_a_worker(enabled: bool, _: Path) -> object:
@@ -141,12 +106,6 @@ def proxy_takes_facts(enabled: bool, _: Path) -> object:
         proxy.settled()
         proxy.do(proxy.service.engine.settle())
         return len(proxy.do(proxy.service.engine.facts.latest()))
-
-
-def memory_of_proxy_workers(megabytes: int, _: Path) -> object:
-    with running_proxy({"work_memory_mb": megabytes}) as proxy:
-        asked(proxy, chat(LARGE))
-        return worker_memory(proxy.service.engine)
 
 
 def proxy_file_made_in(data_dir: str, folder: Path) -> object:
@@ -174,32 +133,18 @@ def proxy_cites_by(setting: str) -> Callable[[Any, Path], object]:
     return observe
 
 
-def proxy_points(points: bool, _: Path) -> object:
-    content = log(200)  # a pointer takes no request below the 1,024 tokens that providers cache
-    return sent_texts(chat(content, content), cite_policy="auto", cite_repeats=points).count(
-        content
-    )
-
-
 def proxy_opens_ahead(ahead: bool, _: Path) -> object:
     body = late(QUESTION)
     return ANSWER in sent_texts(body, cite_policy="always", open_ahead=ahead)
 
 
-def proxy_citation_is_short(most: int, _: Path) -> object:
-    return len(sent_texts(chat(PROSE), cite_max_tokens=most)) < 500
-
-
 def proxy_offers(when: str, _: Path) -> object:
-    with proxied(offer_expand=when) as (proxy, upstream):
+    """The tools before there is a citation, and whether they come in a message where there is."""
+    with proxied(offer_expand=when, cite_policy="always") as (proxy, upstream):
         asked(proxy, chat("short"))
-        return upstream.requests[0].tools
-
-
-def proxy_offers_inline(when: str, _: Path) -> object:
-    with proxied(offer_inline=when, cite_policy="always") as (proxy, upstream):
         asked(proxy, {**chat(LONG), "model": "gpt-5"}, "openai-responses")
-        return b"additional_tools" in upstream.requests[0].body
+        first, second = upstream.requests
+        return first.tools, b"additional_tools" in second.body
 
 
 def tools_sent_by(name: str, **others: Any) -> Observe:
@@ -215,7 +160,7 @@ def tools_sent_by(name: str, **others: Any) -> Observe:
     return observe
 
 
-def proxy_finds_tools_by(embedder: str, _: Path) -> object:
+def proxy_finds_tools_by(embedder: str) -> object:
     """What a model is told that looks for a tool by words which none of them has."""
     trades = ["physician", "baker", "sailor", "painter"]
     tools = [
@@ -223,21 +168,15 @@ def proxy_finds_tools_by(embedder: str, _: Path) -> object:
         for n, trade in enumerate(trades)
     ]
     functions = [{"type": "function", "function": tool} for tool in tools]
-    with proxied(lazy_tool_tokens=1, lazy_tool_share=0.01, tool_embedder=embedder) as (
-        proxy,
-        upstream,
-    ):
+    with proxied(lazy_tool_tokens=1, embedder=embedder) as (proxy, upstream):
         upstream.turns.append(says(call("find_tools", {"query": "I need a doctor"}, "c1")))
         asked(proxy, {**chat("short"), "tools": functions})
         return "No tool fits" in upstream.requests[1].texts
 
 
-def proxy_has_tools_held_back(way: str, _: Path) -> object:
-    functions = [{"type": "function", "function": tool} for tool in MANY]
-    body = {**chat("short"), "model": "claude-sonnet-4-5", "tools": functions}
-    with proxied(lazy_tool_tokens=1_000, lazy_tools_way=way) as (proxy, upstream):
-        asked(proxy, body, "anthropic")
-        return b"defer_loading" in upstream.requests[0].body
+def proxy_finds_by(embedder: str, _: Path) -> object:
+    """What memory and tools go by; both must follow the setting."""
+    return proxy_finds_tools_by(embedder), assembling.makers_of_what_is_remembered(embedder)
 
 
 def proxy_shows_secret(policy: str, _: Path) -> object:
@@ -287,12 +226,6 @@ def proxy_port(port: int, _: Path) -> object:
         return proxy.url.rpartition(":")[2]
 
 
-def drain_limit(seconds: float, _: Path) -> object:
-    """How long uvicorn is told to let open answers go on; test_draining.py sees it obeyed."""
-    with running_proxy({"serve_drain_seconds": seconds}) as proxy:
-        return proxy.server.config.timeout_graceful_shutdown
-
-
 def proxy_host(host: str, _: Path) -> object:
     with running_proxy({"serve_host": host}) as proxy:
         assert asked(proxy).status == 200
@@ -332,30 +265,19 @@ def serves_from_memory(workers: int, folder: Path) -> object:
     return bool(process.url)
 
 
+OPENAI = {"openai": UpstreamEntry(key="sk-any")}
+
+
 def other_family_is_answered(offline: bool, _: Path) -> object:
-    with running_proxy({"serve_offline": offline, "openai_key": "sk-any"}) as proxy:
+    with running_proxy({"serve_offline": offline, "upstreams": OPENAI}) as proxy:
         body = request_in("anthropic", chat("a short result"))
         return ask(proxy.url + path_of("anthropic"), body, HEADERS).status
-
-
-def arrives(family: str, dialect: str, unanswered: int = 200) -> Observe:
-    """Whether a request goes to the upstream of the settings, or else to the offline model."""
-
-    def observe(named: bool, _: Path) -> object:
-        with Upstream() as upstream:
-            upstream.always = says(text("Well."))
-            settings = {f"{family}_upstream": upstream.url} if named else {}
-            with running_proxy(settings) as proxy:
-                assert asked(proxy, dialect=dialect).status == (200 if named else unanswered)
-            return len(upstream.requests)
-
-    return observe
 
 
 def named_upstream_is_asked(patterns: list[str], _: Path) -> object:
     with Upstream() as upstream:
         upstream.always = says(text("Well."))
-        entry = NamedUpstream(upstream.url, models=patterns, key=KEY)
+        entry = UpstreamEntry(upstream.url, models=patterns, key=KEY)
         with running_proxy({"upstreams": {"local": entry}, "serve_offline": True}) as proxy:
             asked(proxy)
         return len(upstream.requests)
@@ -368,29 +290,12 @@ def model_asked_for(aliases: dict[str, str], _: Path) -> object:
         return upstream.requests[0].model
 
 
-def second_is_allowed(setting: str) -> Observe:
-    def observe(most: float, _: Path) -> object:
-        with proxied(**{setting: most}) as (proxy, upstream):
-            upstream.always = says(text("Well."))
-            asked(proxy)
-            proxy.settled()
-            return asked(proxy).status
-
-    return observe
-
-
-def key_sent(family: str, dialect: str, header: str) -> Observe:
-    """Whose key the upstream gets: the client's, or that of the settings."""
-
-    def observe(key: str, _: Path) -> object:
-        with proxied(**{f"{family}_key": key}) as (proxy, upstream):
-            asked(proxy, dialect=dialect, headers={"x-api-key": KEY})
-            sent_headers = {
-                name.lower(): value for name, value in upstream.requests[0].headers.items()
-            }
-            return sent_headers[header].removeprefix("Bearer ") == key
-
-    return observe
+def second_is_allowed(limit: DailyLimit, _: Path) -> object:
+    with proxied(daily_limit=limit) as (proxy, upstream):
+        upstream.always = says(text("Well."))
+        asked(proxy)
+        proxy.settled()
+        return asked(proxy).status
 
 
 def proxy_waits(seconds: float, _: Path) -> object:
@@ -410,33 +315,6 @@ def proxy_limit(most: int, _: Path) -> object:
     body = {"model": "gpt-4o", "messages": [*messages, {"role": "user", "content": "And now?"}]}
     with proxied(request_limit=most) as (proxy, _upstream):
         return int(asked(proxy, body).headers["x-holdfast-tokens"]) <= 3_000
-
-
-def opening(got: Got) -> Script:
-    """A model that opens the citation again and again, and a little of it each time."""
-    ref = REF.search(got.texts)
-    assert ref is not None
-    return says(call("expand_ref", {"ref_id": ref[0], "lines": "1-5"}, f"c{len(got.texts)}"))
-
-
-def calls_until_the_end(rounds: int, _: Path) -> object:
-    with proxied(max_expansion_rounds=rounds) as (proxy, upstream):
-        upstream.always = opening
-        asked(proxy, chat(log(600)))
-        return len(upstream.requests)
-
-
-def tokens_opened(most: int, _: Path) -> object:
-    def opening_much(got: Got) -> Script:
-        ref = REF.search(got.texts)
-        assert ref is not None
-        return says(call("expand_ref", {"ref_id": ref[0], "max_tokens": 4_000}, "c1"))
-
-    with proxied(max_expansion_tokens=most) as (proxy, upstream):
-        upstream.turns.extend([opening_much, says(text("Enough."))])
-        asked(proxy, chat(log(600)))
-        first, second = upstream.requests
-        return len(second.texts) - len(first.texts) < 3_000
 
 
 def answer_without_store(then: str, folder: Path) -> object:
@@ -495,38 +373,24 @@ LIBRARYS_WORKER = "the proxy has the library's worker (`background_jobs`), and n
 
 PROXY: dict[str, Wired | str] = {
     "max_body_bytes": Wired(body_is_taken, 1_000, 100_000),
-    "max_json_keys": Wired(keys_are_taken, 10, 10_000),
     "color": "the proxy draws nothing in a terminal",
     "output": "the proxy answers in the client's dialect",
     "data_dir": Wired(proxy_file_made_in, "one", "two"),
     "store_url": Wired(proxy_store, "a.db", "b.db"),
     "cite_threshold": Wired(proxy_cites, 4_000, 5_000),
     "cite_policy": Wired(proxy_cites_by("cite_policy"), "auto", "always"),
-    "cite_tokens": Wired(proxy_cites_by("cite_tokens"), 0, 500),
-    "cite_share": Wired(proxy_cites_by("cite_share"), 0.0, 0.001),
     "cite_tools": Wired(proxy_cites_by("cite_tools"), {}, {"*": "always"}),
-    "cite_repeats": Wired(proxy_points, True, False),
-    "cite_max_tokens": Wired(proxy_citation_is_short, 100, 800),
-    "offer_expand": Wired(proxy_offers, "always", "never"),
+    "offer_expand": Wired(proxy_offers, "always", "inline"),
     "open_ahead": Wired(proxy_opens_ahead, True, False),
-    "offer_inline": Wired(proxy_offers_inline, "always", "never"),
     "lazy_tools": Wired(tools_sent_by("lazy_tools"), "auto", "never"),
-    "tool_embedder": Wired(proxy_finds_tools_by, "words", "minilm"),
-    "lazy_tools_way": Wired(proxy_has_tools_held_back, "provider", "own"),
+    "embedder": Wired(proxy_finds_by, "words", "minilm"),
     "lazy_tool_tokens": Wired(tools_sent_by("lazy_tool_tokens"), 1_000, 1_000_000),
-    "lazy_tool_share": Wired(
-        tools_sent_by("lazy_tool_share", lazy_tool_tokens=1_000_000), 0.001, 1.0
-    ),
     "pinned_tools": Wired(tools_sent_by("pinned_tools"), [], ["office_1*"]),
-    "tool_directory_tokens": Wired(tools_sent_by("tool_directory_tokens"), 40, 800),
     "privacy_policy": Wired(proxy_shows_secret, "allow", "mask"),
     "session_titles": Wired(proxy_titles, True, False),
     "content_ttl_hours": Wired(proxy_lifetime, 0.0, 2.0),
     "worker_processes": Wired(proxy_starts_workers, 0, 1),
-    "work_seconds": Wired(proxy_reads_large, 0.01, 60.0),
-    "work_memory_mb": Wired(memory_of_proxy_workers, 500, 600),
     "background_jobs": Wired(proxy_has_a_worker, True, False),
-    "sweep_hours": LIBRARYS_WORKER,
     "retain_days": LIBRARYS_WORKER,
     "sweep_idle_days": LIBRARYS_WORKER,
     "token_management_enabled": Wired(proxy_changes, True, False),
@@ -542,35 +406,19 @@ PROXY: dict[str, Wired | str] = {
     "research_archive_dir": ARCHIVE,
     **PROXY_RESEARCH,
     **PROXY_ANSWERS,
-    **GATEWAY,
     "serve_host": Wired(proxy_host, "127.0.0.1", "127.0.0.2"),
     "serve_port": Wired(proxy_port, *PORTS),
-    "serve_drain_seconds": Wired(drain_limit, 5.0, 60.0),
     "serve_token": Wired(proxy_wants_token, "", "t0ken"),
     "serve_tokens": Wired(proxy_takes_tokens, {}, {"ann": "t-ann"}),
     "tenant_by": Wired(sessions_of_two_keys, "key", "none"),
     "serve_names": Wired(proxy_answers_to, [], ["gateway.example"]),
     "serve_workers": Wired(serves_from_memory, 1, 2),
     "serve_offline": Wired(other_family_is_answered, False, True),
-    "max_connections": Wired(second_request_is_taken, 1, 2),
-    "openai_upstream": Wired(arrives("openai", "openai-chat"), False, True),
-    "openai_key": Wired(key_sent("openai", "openai-chat", "authorization"), "", "sk-ours"),
-    "anthropic_upstream": Wired(arrives("anthropic", "anthropic"), False, True),
-    "anthropic_key": Wired(key_sent("anthropic", "anthropic", "x-api-key"), "", "sk-ours"),
-    "gemini_upstream": Wired(arrives("gemini", "gemini"), False, True),
-    "gemini_key": Wired(key_sent("gemini", "gemini", "x-goog-api-key"), "", "sk-ours"),
-    "bedrock_upstream": Wired(arrives("bedrock", "converse", 404), False, True),
-    "bedrock_key": Wired(key_sent("bedrock", "converse", "authorization"), "", "sk-ours"),
-    "cohere_upstream": Wired(arrives("cohere", "cohere", 404), False, True),
-    "cohere_key": Wired(key_sent("cohere", "cohere", "authorization"), "", "sk-ours"),
     "upstreams": Wired(named_upstream_is_asked, ["gpt-*"], ["claude-*"]),
     "model_aliases": Wired(model_asked_for, {}, {"gpt-4o": "gpt-4o-mini"}),
-    "daily_tokens": Wired(second_is_allowed("daily_tokens"), 0, 5),
-    "daily_dollars": Wired(second_is_allowed("daily_dollars"), 0.0, 1e-7),
+    "daily_limit": Wired(second_is_allowed, DailyLimit(), DailyLimit(dollars=1e-7)),
     "upstream_idle_seconds": Wired(proxy_waits, 0.2, 60.0),
     "request_limit": Wired(proxy_limit, 3_000, 0),
-    "max_expansion_rounds": Wired(calls_until_the_end, 1, 3),
-    "max_expansion_tokens": Wired(tokens_opened, 300, 4_000),
     "on_store_failure": Wired(answer_without_store, "pass", "refuse"),
     "log_format": Wired(lines_of_the_log, "text", "json"),
     "otel_endpoint": Wired(spans, False, True),

@@ -17,6 +17,7 @@ from aiohttp import web
 from holdfast.jobs.folding import KIND
 from holdfast.jobs.protocol import Attempt
 from holdfast.jobs.running import worker_of
+from holdfast.settings import UpstreamEntry
 from holdfast.store import Scope, Store
 from holdfast.store.queue import Job
 from holdfast.store.transfer import SummaryLine
@@ -68,7 +69,7 @@ def folded(*summaries: Turn, **settings: Any) -> Iterator[tuple[Running, Summing
         "request_limit": 1_200,
         "summarization_provider": "openai:small",
         "summarization_retry_delay": 0.0,
-        "openai_key": KEY,
+        "upstreams": {"openai": UpstreamEntry(key=KEY)},
     }
     with (
         Summing(*(summaries or [says(text(LINE))])) as upstream,
@@ -165,11 +166,6 @@ def keys(setting: str) -> Callable[[Any, Path], object]:
     return observe
 
 
-def most_tokens(most: int, _: Path) -> object:
-    with folded(summary_tokens_per_artifact=most) as (proxy, _upstream):
-        return [(job.state, job.most_cost) for job in worked_off(proxy)]
-
-
 def asked_at_once(most: int, _: Path) -> object:
     window = {"openai:small": {"context_window": 900}}
     at_once = [0, 0]
@@ -184,7 +180,7 @@ def asked_at_once(most: int, _: Path) -> object:
         line = next(pump for pump in PUMPS if pump in words)
         return await spoken.say(spoken.truthful(says(text(line))))
 
-    settings = {"summarization_parallel": most, "model_context_overrides": window}
+    settings = {"parallel_calls": most, "model_context_overrides": window}
     with folded(counted, **settings) as (proxy, _upstream):
         worked_off(proxy)
     return at_once[1]
@@ -197,7 +193,7 @@ def by_program(setting: str) -> Callable[[Any, Path], object]:
     return outcome(setting, **usual | {"summarization_max_retries": 0})
 
 
-LONG_ANSWER = says(text(" ".join(PUMPS[:6])))
+LONG_ANSWER = says(text(" ".join(PUMPS[:18])))
 NO_RETRY: dict[str, Any] = {"summarization_max_retries": 0}
 
 PROXY_SUMMARIES: dict[str, Wired | str] = {
@@ -227,21 +223,18 @@ PROXY_SUMMARIES: dict[str, Wired | str] = {
         outcome(
             "summarization_truncate_fallback",
             LONG_ANSWER,
-            summary_tokens_per_artifact=40,
             **NO_RETRY,
         ),
         True,
         False,
     ),
     "summarization_extractive": "a job keeps a model's words or none: the digest has quotations",
-    "summarization_parallel": Wired(asked_at_once, 1, 3),
+    "parallel_calls": Wired(asked_at_once, 1, 3),
     "summarization_commands": Wired(
         by_program("summarization_commands"),
         {},
         {"mine": [sys.executable, "-c", f"print({LINE!r})"]},
     ),
     "forbid_model_calls": Wired(by_program("forbid_model_calls"), False, True),
-    "summary_tokens_per_session": Wired(outcome("summary_tokens_per_session"), 119, 5_000),
     "summary_tokens_per_day": Wired(outcome("summary_tokens_per_day"), 119, 50_000),
-    "summary_tokens_per_artifact": Wired(most_tokens, 60, 120),
 }

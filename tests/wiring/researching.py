@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from holdfast.engine import Holdfast
-from holdfast.errors import SettingsError
 from holdfast.models.protocol import Completion
 from holdfast.researching import Options, SourceText, conduct
 from holdfast.researching.searching import open_search
-from holdfast.settings import Settings
-from holdfast.store.memory import MemoryStore
+from holdfast.settings import Settings, WebSearch
+from holdfast.store.opening import open_memory
 from tests.surfaces.harness import run_process
 from tests.wiring.wired import Wired
 
@@ -25,22 +25,8 @@ def url_is_tried(allowed: bool, folder: Path) -> object:
     return b"--allow-urls" in done.stdout
 
 
-def provider(name: str, _: Path) -> object:
-    return type(open_search(Settings(search_provider=name, search_key="k"))).__name__  # type: ignore[arg-type]
-
-
-def searxng_at(url: str, _: Path) -> object:
-    try:
-        return open_search(Settings(search_provider="searxng", search_url=url)) is not None
-    except SettingsError:
-        return False
-
-
-def tavily_with(key: str, _: Path) -> object:
-    try:
-        return open_search(Settings(search_provider="tavily", search_key=key)) is not None
-    except SettingsError:
-        return False
+def provider(fields: dict[str, Any], _: Path) -> object:
+    return type(open_search(Settings(web_search=WebSearch(**fields)))).__name__
 
 
 class _Slow:
@@ -71,11 +57,11 @@ class _Slow:
 
 
 def asked_at_once(most: int, _: Path) -> object:
-    settings = Settings(research_parallel=most)
+    settings = Settings(parallel_calls=most)
 
     async def work() -> int:
         model = _Slow(most)
-        engine = Holdfast(MemoryStore())
+        engine = Holdfast(open_memory())
         sources = [SourceText("a", "The deploy failed on 14 June. Ann rolled it back.")]
         await conduct("Why?", sources, engine, settings, Options(model=model))
         return model.most
@@ -85,10 +71,10 @@ def asked_at_once(most: int, _: Path) -> object:
 
 LIBRARY_RESEARCH = {
     "allow_urls": Wired(url_is_tried, True, False),
-    "search_provider": Wired(provider, "tavily", "brave"),
-    "search_url": Wired(searxng_at, "", "http://localhost:8080"),
-    "search_key": Wired(tavily_with, "", "key"),
-    "research_parallel": Wired(asked_at_once, 1, 3),
+    "web_search": Wired(
+        provider, {"provider": "tavily", "key": "k"}, {"provider": "brave", "key": "k"}
+    ),
+    "parallel_calls": Wired(asked_at_once, 1, 3),
 }
 RESEARCH = "the proxy does no research"
 PROXY_RESEARCH = dict.fromkeys(LIBRARY_RESEARCH, RESEARCH)

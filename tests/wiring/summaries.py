@@ -11,7 +11,7 @@ from aiohttp import web
 
 from holdfast.errors import HoldfastError
 from holdfast.models.opening import open_model
-from holdfast.settings import Settings
+from holdfast.settings import Settings, UpstreamEntry
 from holdfast.summarise import ContentSummarizer, MemorySummaryCache, SummarizationLevel
 from tests.summarise.provider import (
     Answer,
@@ -122,7 +122,7 @@ def asked_at_once(most: int, _: Path) -> object:
 
     async def work(provider: Provider) -> int:
         window = {"openai:small": {"context_window": 1_800}}
-        settings = provider.settings(summarization_parallel=most, model_context_overrides=window)
+        settings = provider.settings(parallel_calls=most, model_context_overrides=window)
         await ContentSummarizer(settings).summarize(PROSE, HEADLINE)
         return provider.most_at_once
 
@@ -137,14 +137,6 @@ def opened_as(provider_id: str, setting: str) -> Callable[[Any, Path], object]:
             return error.what
 
     return observe
-
-
-def key_that_arrives(key: str, _: Path) -> object:
-    async def work(provider: Provider) -> str | None:
-        await ContentSummarizer(provider.settings(openai_key=key)).summarize(CHAPTER, HEADLINE)
-        return provider.asked[0].headers.get("authorization")
-
-    return with_provider(work, says(GOOD))
 
 
 SUMMARIES: dict[str, Wired | str] = {
@@ -168,13 +160,12 @@ SUMMARIES: dict[str, Wired | str] = {
     "summarization_prompt_version": Wired(asked_again("summarization_prompt_version"), "v1", "v2"),
     "summarization_truncate_fallback": Wired(cuts, True, False),
     "summarization_extractive": Wired(quotes_in_the_end, True, False),
-    "summarization_parallel": Wired(asked_at_once, 1, 3),
+    "parallel_calls": Wired(asked_at_once, 1, 3),
     "summarization_commands": Wired(
         opened_as("[cli]mine:x", "summarization_commands"), {}, {"mine": ["mine"]}
     ),
     "forbid_model_calls": Wired(opened_as("[cli]claude:haiku", "forbid_model_calls"), False, True),
-    "openai_upstream": Wired(
-        opened_as("openai:x", "openai_upstream"), "", "http://localhost:11434"
+    "upstreams": Wired(
+        opened_as("openai:x", "upstreams"), {}, {"openai": UpstreamEntry("http://localhost:11434")}
     ),
-    "openai_key": Wired(key_that_arrives, "", "sk-ours"),
 }

@@ -18,15 +18,12 @@ import msgspec
 from holdfast import models
 from holdfast.agent.asking import Asking
 from holdfast.agent.bounds import Bounds, Run
-from holdfast.agent.calling import INTERRUPTED, Calling
-from holdfast.agent.journal import Journal, Step
-from holdfast.agent.outcome import Ending, Outcome, Report
-from holdfast.agent.outputs import CitedOutputs
-from holdfast.agent.reporting import Reporting
+from holdfast.agent.calling import INTERRUPTED, Calling, CitedOutputs
+from holdfast.agent.journal import Journal, Step, Transcript, bare
+from holdfast.agent.outcome import Ending, Outcome, Report, Reporting
 from holdfast.agent.targets import Line, Target, open_line
 from holdfast.agent.telemetry import listener as telemetry
 from holdfast.agent.tools import Tool, tool_of
-from holdfast.agent.transcript import Transcript, bare
 from holdfast.budget import TokenBudgetManager, Usage
 from holdfast.client import Reply
 from holdfast.engine import Holdfast

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from holdfast.agent.reporting import Reporting
-from holdfast.agent.transcript import Transcript
+from holdfast.agent.journal import Transcript
+from holdfast.agent.outcome import Reporting
 from holdfast.budget import TokenBudgetManager, Usage
 from holdfast.guard import ContextGuard
 

@@ -4,12 +4,15 @@ item → priority · fidelity → strategy → choosing · truncating · prompt 
 planning · asking → composing → manager → degrading; phases stands beside them.
 """
 
-from holdfast.allocate.degrading import DegradedResult, GracefulDegradationHandler
 from holdfast.allocate.fidelity import ContentFidelityRecord, ContentState, Rung, fidelity_key
-from holdfast.allocate.item import Confidence, ContentItem, Quality
+from holdfast.allocate.item import Confidence, ContentItem, Quality, compute_priority, priorities
 from holdfast.allocate.manager import AllocationResult, ContextBudgetManager
-from holdfast.allocate.phases import PHASES, budget_of_phase
-from holdfast.allocate.priority import compute_priority, priorities
+from holdfast.allocate.phases import (
+    PHASES,
+    DegradedResult,
+    GracefulDegradationHandler,
+    budget_of_phase,
+)
 from holdfast.allocate.prompt import Part
 from holdfast.allocate.strategy import STRATEGIES, AllocationStrategy
 

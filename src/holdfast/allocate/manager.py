@@ -30,7 +30,7 @@ from holdfast.budget import PhaseBudget
 from holdfast.errors import AllocationError, SettingsError
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from holdfast.summarise import RATIO, Summarizer
 from holdfast.tokens import estimate_tokens, vocabulary
 
@@ -83,7 +83,7 @@ class ContextBudgetManager:
     ) -> None:
         self.settings = settings
         self.summarizer = summarizer
-        self.store: Store = MemoryStore() if store is None else store
+        self.store: Store = open_memory() if store is None else store
         """Where originals go; of this run alone unless one is given."""
         self.count = counter_of(model) if count is None else count
         self._originals = Originals(settings, self.store, scope or Scope())

@@ -2,13 +2,21 @@
 
 phases: beside manager. The share is taken of the context that overhead and output leave (C5), and
 the margin once, by the `PhaseBudget` (C4).
+
+What is done when a phase overflows: the same ladder, all items going down it together. All to key
+points, then to headlines, then truncated, then the lightest dropped; an error only if not even the
+least that must stay fits (000-62 to 66).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
+from holdfast.allocate.asking import Progress
+from holdfast.allocate.fidelity import Rung
+from holdfast.allocate.item import ContentItem
+from holdfast.allocate.manager import AllocationResult, ContextBudgetManager
 from holdfast.budget import PhaseBudget, phase_budget
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
@@ -51,3 +59,42 @@ def budget_of_context(
         reserved_output=around,
         safety_margin=settings.token_safety_margin,
     )
+
+
+_STEPS = (Rung.KEY_POINTS, Rung.HEADLINE, Rung.TRUNCATED, Rung.DROPPED)
+
+
+class DegradedResult(AllocationResult, frozen=True, kw_only=True):
+    """A prompt that fits after all, and how far down the ladder that took."""
+
+    steps: tuple[Rung, ...] = ()
+    """The steps that were taken, the last being the one at which all fitted."""
+
+
+class GracefulDegradationHandler:
+    """Answers an overflow with a prompt that fits."""
+
+    def __init__(self, manager: ContextBudgetManager) -> None:
+        self.manager = manager
+
+    async def handle_overflow(
+        self,
+        items: Sequence[ContentItem],
+        budget: PhaseBudget | int,
+        phase: str,
+        *,
+        context: str = "",
+        progress: Progress | None = None,
+    ) -> DegradedResult:
+        """Bring all items down until they fit.
+
+        Raises:
+            AllocationError: nothing fits that must stay; the text says what would help.
+        """
+        result = await self.manager.allocate_budget(
+            items, budget, "degradation", phase=phase, context=context, progress=progress
+        )
+        levels = {record.level for record in result.fidelity_metadata.values()}
+        lowest = max((n for n, step in enumerate(_STEPS) if step in levels), default=-1)
+        fields = {name: getattr(result, name) for name in result.__struct_fields__}
+        return DegradedResult(**fields, steps=_STEPS[: lowest + 1])

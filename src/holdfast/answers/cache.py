@@ -15,7 +15,7 @@ from typing import Literal
 
 from holdfast.answers import vectors
 from holdfast.answers.flights import Flights
-from holdfast.answers.guards import disagreement
+from holdfast.answers.guards import disagreement, unshared_because
 from holdfast.answers.reading import read
 from holdfast.answers.records import (
     Answer,
@@ -26,7 +26,6 @@ from holdfast.answers.records import (
     packed,
     unpacked,
 )
-from holdfast.answers.sharing import unshared_because
 from holdfast.answers.signing import ID_PREFIX, answer_id
 from holdfast.errors import PrivacyError, StoreError
 from holdfast.models.embedding import open_embedder

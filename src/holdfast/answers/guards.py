@@ -3,6 +3,9 @@
 guards: after reading, before cache. A vector tells that two texts are about the same; the answer
 changes with a number, a name, a `not`, and with who does what to whom. Served wrongly, an answer is
 worse than none: whatever a guard does not understand must stand in both.
+
+Which questions may have the answer of another at all: not personal ones, not those of today. What
+it refuses is still answered from memory for an equal request, whose client asked for that.
 """
 
 from __future__ import annotations
@@ -11,8 +14,10 @@ from collections import Counter
 from collections.abc import Callable
 from functools import cache
 
+import re2  # type: ignore[import-untyped]
+
 from holdfast.answers import lexicon
-from holdfast.answers.reading import Reading, stem
+from holdfast.answers.reading import Reading, read, stem
 
 Parts = tuple[tuple[str, ...], ...]
 Guard = Callable[[Reading, Reading], bool]
@@ -140,3 +145,21 @@ def _opposites() -> dict[str, frozenset[str]]:
             opposites.setdefault(stem(first), set()).add(stem(other))
             opposites.setdefault(stem(other), set()).add(stem(first))
     return {word: frozenset(against) for word, against in opposites.items()}
+
+
+_PERSONAL = re2.compile(lexicon.PERSONAL)
+_TIMELY = re2.compile(lexicon.TIMELY)
+
+
+def unshared_because(prompt: str) -> str:
+    """Why a question has an answer of its own; empty if it may share one."""
+    question = read(prompt)
+    if question is None:
+        return "it is empty, or too long to be a question"
+    if not question.words and not question.deciding:
+        return "it holds no word of its own: what it means stands elsewhere"
+    if _TIMELY.search(prompt):
+        return "its answer depends on when it is asked"
+    if _PERSONAL.search(prompt) and question.asked not in ("how", "why"):
+        return "its answer depends on who asks"
+    return ""

@@ -15,6 +15,7 @@ import msgspec
 import re2  # type: ignore[import-untyped]
 
 from holdfast.answers import lexicon
+from holdfast.search.stems import Ending, Stemmer
 
 MOST_CHARACTERS = 400
 """A question; what is longer brings its material along, and no wording can be told from it."""
@@ -110,6 +111,26 @@ _NUMBER = re2.compile(r"\d[\d,.:]*(?:st|nd|rd|th|s|k|m|bn|x)?")
 _COUNTING = re2.compile(r"^(?:q?\d{1,2}[.):]|[a-e]\))\s+")
 _DIGIT = re2.compile(r"\d")
 _FIRST = re2.compile(r"(?:^|[.!?:;\n\"“(]\s*)([\p{L}\p{N}][\p{L}\p{M}\p{N}'&.-]*)")
+# Only inflection and spelling: the ending that makes a noun of a verb may change the answer.
+_without_inflection = Stemmer(
+    (
+        Ending("ies", "y", min_letters=2),  # movies and movie, cities and city
+        Ending("ie", "y", min_letters=3),
+        *(Ending(f"{end}es", end) for end in ("ss", "x", "ch", "sh", "z")),
+        *(Ending(end, end) for end in ("ss", "us", "is")),  # no plurals
+        Ending("s"),
+    ),
+    tuple(
+        Ending(end, min_letters=3, needs_vowel=True, single_from=3, doubled="lsz")
+        for end in ("ing", "ed")
+    ),
+    (
+        Ending("our", "or", min_letters=3),
+        Ending("isation", "ization"),
+        Ending("ise", "ize", min_letters=3),
+    ),
+    (Ending("e", min_letters=3),),
+)
 _HOW_MUCH = re2.compile(
     r"\bhow (many|much|long|old|far|often|tall|high|big|large|deep|fast|soon|heavy|hot|cold|good"
     r"|bad|well|hard|easy|important|common|likely|close|early|late|expensive|safe)\b"
@@ -320,25 +341,8 @@ def _names(plain: str) -> frozenset[str]:
 
 
 def stem(word: str) -> str:
-    """A word without the commonest endings of its forms."""
-    if len(word) <= 3 or _DIGIT.search(word):
-        return word
-    if word.endswith(("ies", "ie")) and len(word) > 4:  # movies and movie, cities and city
-        word = word.removesuffix("s").removesuffix("ie") + "y"
-    elif word.endswith(("sses", "xes", "ches", "shes", "zes")):
-        word = word[:-2]
-    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        word = word[:-1]
-    for ending in ("ing", "ed"):
-        base = word[: -len(ending)]
-        if word.endswith(ending) and len(base) >= 3 and any(vowel in base for vowel in "aeiouy"):
-            doubled = base[-1] == base[-2] and base[-1] not in "lsz"
-            word = base[:-1] if doubled else base
-            break
-    for spelling, other in (("our", "or"), ("isation", "ization"), ("ise", "ize")):
-        if len(word) > 5 and word.endswith(spelling):
-            word = word.removesuffix(spelling) + other
-    return word[:-1] if word.endswith("e") and len(word) > 3 else word
+    """Return a word without the endings of its inflection; numbers and short words stay."""
+    return word if len(word) <= 3 or _DIGIT.search(word) else _without_inflection(word)
 
 
 _SAME = {stem(word): stem(first) for word, first in lexicon.same_words().items()}

@@ -85,6 +85,8 @@ class AnswerPolicy(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool = True
     semantic: bool = False
     similarity: float = 0.97
+    """Minimum similarity of two questions that share an answer, beside their guards (numbers,
+    names, negations): measured in docs/discussions/answers.md."""
     ttl_seconds: float = 3_600.0
     sampled: bool = False
     """Whether the answers of requests with a temperature may be given for like questions."""
@@ -96,9 +98,7 @@ class AnswerPolicy(msgspec.Struct, frozen=True, kw_only=True):
         return cls(
             enabled=settings.enable_answer_cache,
             semantic=settings.enable_semantic_cache,
-            similarity=settings.semantic_cache_similarity,
             ttl_seconds=settings.answer_ttl_seconds,
-            sampled=settings.semantic_cache_sampled,
             privacy=settings.privacy_policy,
         )
 

@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast.wire import Conversation, Message, Text
+from holdfast.wire.chained import held_fields
 from holdfast.wire.strict import splice
 from holdfast.wire.tools import offered_tools
 
 _DELIVERY = ("stream", "stream_options")
 """In one piece or as a stream: an answer is written as it is asked for."""
-_HELD_BY_THE_PROVIDER = ("previous_response_id", "conversation", "prompt", "cachedContent")
-"""What stands behind these names is not in the request, and may change."""
 _VERSION = b"holdfast answers 1"
 ID_PREFIX = "ans_"
 """So that an id is never taken for the digits of a ref."""
@@ -45,7 +44,7 @@ def sign(conversation: Conversation, *beside: str) -> Signed | None:
     `beside` is what the answer depends on and the body does not say, such as the upstream.
     """
     body = conversation.rest
-    if any(body.get(name) for name in _HELD_BY_THE_PROVIDER) or not conversation.messages:
+    if held_fields(conversation) or not conversation.messages:
         return None
     config = body.get("generationConfig")
     config = config if isinstance(config, dict) else {}

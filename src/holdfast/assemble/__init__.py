@@ -13,8 +13,7 @@ from holdfast.assemble.context import (
     TurnSource,
 )
 from holdfast.assemble.header import HeaderParts, ToolIntent
-from holdfast.assemble.intents import INTENTS, Intent, detect_intent
-from holdfast.assemble.packs import PACKS, TOKEN_BUDGET, Pack
+from holdfast.assemble.intents import INTENTS, PACKS, TOKEN_BUDGET, Intent, Pack, detect_intent
 
 __all__ = [
     "INTENTS",

@@ -16,8 +16,7 @@ from holdfast.assemble.composing import Frame, compose, minimal
 from holdfast.assemble.context import PLAIN, AssembleContextInput, AssembledContext
 from holdfast.assemble.gathering import gather
 from holdfast.assemble.header import HeaderParts, ToolIntent, header_of
-from holdfast.assemble.intents import detect_intent
-from holdfast.assemble.packs import PACKS, TOKEN_BUDGET
+from holdfast.assemble.intents import PACKS, TOKEN_BUDGET, detect_intent
 from holdfast.assemble.shelves import SessionShelves
 from holdfast.cite import CitingRules, count
 from holdfast.errors import SettingsError

@@ -10,8 +10,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.assemble.intents import Intent
-from holdfast.assemble.packs import TOKEN_BUDGET
+from holdfast.assemble.intents import TOKEN_BUDGET, Intent
 from holdfast.assemble.working_set import PartKind, TrimTarget
 from holdfast.expand import tool
 from holdfast.expand.recalling import definition as recall_definition

@@ -13,7 +13,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from holdfast.assemble.ageing import aged
-from holdfast.assemble.packs import LEAST_FACTS, Pack, Section, lend
+from holdfast.assemble.intents import LEAST_FACTS, Pack, Section, lend
 from holdfast.assemble.working_set import (
     Piece,
     WorkingSet,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.assemble.ageing import cut, line
-from holdfast.assemble.packs import TOKEN_BUDGET
+from holdfast.assemble.intents import TOKEN_BUDGET
 from holdfast.assemble.working_set import (
     Piece,
     WorkingSet,

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from holdfast.assemble.ageing import CUT_CHARACTERS, cut, line
-from holdfast.assemble.packs import LEAST_FACTS
+from holdfast.assemble.intents import LEAST_FACTS
 from holdfast.cite import count
 from holdfast.memory.passages import under
 from holdfast.summarise.fidelity import Rung

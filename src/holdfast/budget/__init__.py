@@ -4,7 +4,7 @@ usage → ledger → violations → report → book → manager keep a session's
 window.
 """
 
-from holdfast.budget.ledger import Allowance, Kind, Overhead, TokenBudget
+from holdfast.budget.ledger import Allowance, BudgetViolation, Kind, Overhead, TokenBudget
 from holdfast.budget.manager import TokenBudgetManager
 from holdfast.budget.phases import TOKEN_BUDGET, Ceilings, PhaseBudget, phase_budget
 from holdfast.budget.report import (
@@ -14,7 +14,6 @@ from holdfast.budget.report import (
     TokenBudgetSnapshot,
 )
 from holdfast.budget.usage import MOST_TOKENS, Usage, reported_usage
-from holdfast.budget.violations import BudgetViolation
 
 __all__ = [
     "MOST_TOKENS",

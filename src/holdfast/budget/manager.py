@@ -9,7 +9,15 @@ import threading
 from collections.abc import Callable, Mapping
 
 from holdfast.budget.book import Book, Booking
-from holdfast.budget.ledger import KINDS, Allowance, Kind, Overhead, TokenBudget
+from holdfast.budget.ledger import (
+    KINDS,
+    Allowance,
+    BudgetViolation,
+    Kind,
+    Overhead,
+    TokenBudget,
+    find_violation,
+)
 from holdfast.budget.report import (
     BudgetInfo,
     TokenBudgetReport,
@@ -18,7 +26,6 @@ from holdfast.budget.report import (
     warnings_of,
 )
 from holdfast.budget.usage import Usage, planned_usage, reported_usage
-from holdfast.budget.violations import BudgetViolation, find_violation
 from holdfast.errors import SettingsError
 from holdfast.tokens import TokenCount, count
 from holdfast.tokens.counting import Correction

@@ -19,9 +19,9 @@ from holdfast.engine import Expanded, Holdfast
 from holdfast.errors import EditError, ExpandError, StoreError
 from holdfast.expand import ExpandOptions, parse_call, recalling
 from holdfast.expand.calls import nearest_ref
+from holdfast.expand.expansion import NO_REF, UNKNOWN_REF, refusal
 from holdfast.expand.finding import CALLERS, FINDERS
-from holdfast.expand.misses import NO_REF, UNKNOWN_REF, refusal
-from holdfast.expand.ways import call_of
+from holdfast.expand.tool import call_of
 from holdfast.faults import Faults
 from holdfast.store.deadline import store_deadline
 from holdfast.store.refs import REF

@@ -171,11 +171,9 @@ def lazy_rules(settings: Settings, targets: Sequence[Target] = (), dialect: str 
     """
     return LazyRules(
         native=_are_held_back_there(settings, targets, dialect),
-        mode=settings.lazy_tools,
+        mode="never" if settings.lazy_tools == "never" else "auto",
         tokens=settings.lazy_tool_tokens,
-        share=settings.lazy_tool_share,
         pinned=tuple(settings.pinned_tools),
-        directory_tokens=settings.tool_directory_tokens,
         directory=_directory,
     )
 
@@ -186,7 +184,7 @@ def _are_held_back_there(settings: Settings, targets: Sequence[Target], dialect:
     Nothing but its address tells whether the vendor answers: gateways that speak its dialect drop
     the mark and bill all schemas (llmgateway#3604), or hold back what has none (zai feedback#172).
     """
-    way = settings.lazy_tools_way
+    way = settings.lazy_tools
     if way == "own" or not targets or any(target.dialect != dialect for target in targets):
         return False
     return way == "provider" or all(target.upstream.is_official for target in targets)

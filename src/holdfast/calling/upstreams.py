@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from holdfast.errors import SettingsError
 from holdfast.fitting.policy import matches
-from holdfast.settings import Settings
+from holdfast.settings import Settings, UpstreamEntry
 from holdfast.wire.answers import CONTINUED
 
 Family = Literal["openai", "anthropic", "gemini", "bedrock", "cohere"]
@@ -32,14 +32,15 @@ FAMILY_OF: dict[str, Family] = {
     "converse": "bedrock",
     "cohere": "cohere",
 }
-_DIALECT_OF: dict[Family, str] = {
+DIALECT_OF: dict[Family, str] = {
     "openai": "openai-chat",
     "anthropic": "anthropic",
     "gemini": "gemini",
     "bedrock": "converse",
     "cohere": "cohere",
 }
-PASSED_ON = frozenset(family for family, dialect in _DIALECT_OF.items() if dialect not in CONTINUED)
+"""The dialect in which a family is asked unless its client speaks another of its own."""
+PASSED_ON = frozenset(family for family, dialect in DIALECT_OF.items() if dialect not in CONTINUED)
 """Whose answers only pass: nobody else answers for them, the offline model neither."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 VENDORS: dict[Family, str] = {
@@ -96,12 +97,12 @@ class Upstream(NamedTuple):
     def answers(self, dialect: str) -> bool:
         """Whether a client of a dialect can be given its answers: as they are, or translated."""
         same = self.family == FAMILY_OF[dialect]
-        return same or {_DIALECT_OF[self.family], dialect} <= CONTINUED
+        return same or {DIALECT_OF[self.family], dialect} <= CONTINUED
 
     def dialect_for(self, dialect: str) -> str:
         """The dialect in which it is asked what a client asks in one: the same, if it can."""
         if self.family != FAMILY_OF[dialect]:
-            return _DIALECT_OF[self.family]
+            return DIALECT_OF[self.family]
         return "openai-chat" if self.chats_only else dialect
 
     def __repr__(self) -> str:
@@ -127,8 +128,9 @@ class Upstreams:
     def __init__(self, settings: Settings) -> None:
         self.by_family = configured(settings)
         self._named = [
-            (entry, _named(name, entry.url, entry.speaks, entry.key))
+            (entry, _named(name, entry))
             for name, entry in settings.upstreams.items()
+            if name not in OFFICIAL
         ]
         self._aliases = settings.model_aliases
 
@@ -166,34 +168,40 @@ class Upstreams:
 
 
 def configured(settings: Settings) -> dict[Family, Upstream]:
-    """The upstreams of the families that the settings name.
+    """Return the upstreams of the families that the settings name.
 
     A key without an address means the vendor's own.
+
+    Raises:
+        SettingsError: an address is none, or an entry has more than an address and a key.
     """
-    entries: dict[Family, tuple[str, str]] = {
-        "openai": (settings.openai_upstream, settings.openai_key),
-        "anthropic": (settings.anthropic_upstream, settings.anthropic_key),
-        "gemini": (settings.gemini_upstream, settings.gemini_key),
-        "bedrock": (settings.bedrock_upstream, settings.bedrock_key),
-        "cohere": (settings.cohere_upstream, settings.cohere_key),
-    }
-    return {
-        family: Upstream(family, _base(url or OFFICIAL[family], f"{family}_upstream", family), key)
-        for family, (url, key) in entries.items()
-        if url or key
-    }
+    upstreams: dict[Family, Upstream] = {}
+    for family, official in OFFICIAL.items():
+        url, key = (entry := settings.upstream(family)).url, entry.key
+        where = f"upstreams.{family}"
+        if entry != UpstreamEntry(url=url, key=key):
+            raise SettingsError(
+                "the upstream of a family has only url and key",
+                where=where,
+                fix="Give an upstream with models, model or speaks another name.",
+            )
+        if url or key:
+            upstreams[family] = Upstream(family, _base(url or official, where, family), key)
+    return upstreams
 
 
-def _named(name: str, url: str, speaks: str, key: str) -> Upstream:
-    family = FAMILY_OF.get(speaks) or FAMILY_OF[_DIALECT_OF[cast("Family", speaks)]]
+def _named(name: str, entry: UpstreamEntry) -> Upstream:
+    speaks = entry.speaks
+    family = FAMILY_OF.get(speaks) or FAMILY_OF[DIALECT_OF[cast("Family", speaks)]]
     where = f"upstreams.{name}"
-    if not _NAME.fullmatch(name) or name in OFFICIAL:
+    if not _NAME.fullmatch(name):
         raise SettingsError(
             "an upstream cannot have this name",
             where=where,
-            fix="Use letters, digits, - and _, and not the name of a family.",
+            fix="Use letters, digits, - and _.",
         )
-    return Upstream(family, _base(url, where, family), key, name, speaks == "openai-chat")
+    base = _base(entry.url, where, family)
+    return Upstream(family, base, entry.key, name, speaks == "openai-chat")
 
 
 def _base(url: str, where: str, family: Family) -> str:

@@ -6,8 +6,8 @@ cite: after condense, expand and tokens, before fitting. Pure: the same input gi
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from holdfast.cite.allowance import BRIEF
     from holdfast.cite.citation import (
+        BRIEF,
         Citation,
         CitePolicy,
         CitingRules,
@@ -25,7 +25,7 @@ else:
     __getattr__ = lazily(
         __name__,
         {
-            "BRIEF": "holdfast.cite.allowance",
+            "BRIEF": "holdfast.cite.citation",
             "Citation": "holdfast.cite.citation",
             "CitePolicy": "holdfast.cite.citation",
             "CitingRules": "holdfast.cite.citation",

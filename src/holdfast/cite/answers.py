@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 from holdfast.cite.sections import Answer
 from holdfast.condense.condenser import Condenser, Passage
+from holdfast.condense.excerpt import excerpt
 from holdfast.condense.fields import NamedFields, named_fields
 from holdfast.condense.places import lies_within, without_path
-from holdfast.condense.question import quotations
 from holdfast.condense.quoted_lines import MARKUP, QuotedLine, asks_for_line, quoted_line
-from holdfast.condense.relevance import excerpt, rank
 from holdfast.condense.source import Source
 from holdfast.condense.spans import lines_where
+from holdfast.search.passages import rank
+from holdfast.search.query import quotations
 
 _BEST_PASSAGES = 12
 _FIELD_CHARACTERS = 300

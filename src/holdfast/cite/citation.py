@@ -1,10 +1,15 @@
 """A citation and the rules it is made by: values, and how long a text is.
 
 citation: the first word of cite.
+
+How many tokens a citation may have: a share of its content by kind, within the room there is. Pure
+numbers: it knows no text and no window. Without room a citation has its brief size, as under a
+tight window or the policy `always`.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import msgspec
@@ -39,7 +44,7 @@ class CitingRules(msgspec.Struct, frozen=True, kw_only=True):
     most_tokens: int = 2_000
     """No citation has more, whatever the room."""
     room: int = 0
-    """Tokens that this citation may take; it grows within them, see allowance.py. 0: none to spare,
+    """Tokens that this citation may take; it grows within them, see `allowance`. 0: none to spare,
     so it has its brief size."""
     shorten_to: int = 0
     """Tokens up to which the content would have stayed whole: one that is not much longer is
@@ -129,3 +134,33 @@ def count(text: str) -> int:
     if len(text) <= _COUNTED_WHOLE:
         return count_ordinary(VOCABULARY, text)
     return round(count_ordinary(VOCABULARY, text[:_COUNTED_WHOLE]) * len(text) / _COUNTED_WHOLE)
+
+
+BRIEF = 400
+"""Tokens of a citation where there is no room for more: enough for what it is, how it ended, what
+went wrong in it and the best answer."""
+_MOST_SHARE = 1 / 3
+"""Of the content, beyond the brief size: what would show more is better left whole."""
+_GROWTH = {
+    "code": 16.0,
+    "test_output": 16.0,
+    "stack_trace": 16.0,
+    "diff": 16.0,
+    "markdown": 16.0,
+    "text": 16.0,
+    "log": 10.0,
+    "notion_page": 10.0,
+    "web_search": 10.0,
+}
+_GROWTH_ELSE = 5.5
+"""Tokens for each root of a token of the content, by kind. A root, because each further token shows
+less of what is needed: of what recorded agents copied later from results of over 1,500 tokens, 26 %
+stand in 400 tokens, 45 % in 800, 58 % in 1,600, and 63 % in half of the content. Files, runs and
+pages are copied from; rows are looked up, and their answers stand in the brief size too: with 5.5
+the median of 133 recorded results still has 95 % fewer tokens."""
+
+
+def allowance(tokens: int, kind: str, room: int, most: int) -> int:
+    """Most tokens of the citation of a content of so many tokens, with so much room for it."""
+    wanted = min(tokens * _MOST_SHARE, math.sqrt(tokens) * _GROWTH.get(kind, _GROWTH_ELSE))
+    return min(most, max(BRIEF, min(int(wanted), room)))

@@ -8,15 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.cite.allowance import allowance
-from holdfast.cite.citation import DEFAULT_RULES, Citation, CitingRules, Fidelity, count, is_long
-from holdfast.cite.composing import Handle, compose
+from holdfast.cite.citation import (
+    DEFAULT_RULES,
+    Citation,
+    CitingRules,
+    Fidelity,
+    allowance,
+    count,
+    is_long,
+)
+from holdfast.cite.composing import Handle, citation_of, compose
 from holdfast.cite.sections import LEAST_TOKENS
 from holdfast.cite.shortening import shortened_inside
 from holdfast.condense.kinds import condenser_for
 from holdfast.condense.source import Source
 from holdfast.errors import StoreError
-from holdfast.expand.ways import example
+from holdfast.expand.tool import example
 from holdfast.privacy import apply, find, flags
 from holdfast.store.records import Content
 from holdfast.store.refs import KIND, canonical, digest, ref_id
@@ -81,24 +88,7 @@ def cite(
         flags=flags(findings),
         ttl_seconds=rules.ttl_seconds,
     )
-    fidelity = Fidelity(
-        level=level,
-        unit=composed.unit,
-        total=composed.total,
-        kept=tuple(excerpt.where for excerpt in composed.excerpts if excerpt.where),
-        from_tokens=tokens,
-        to_tokens=composed.tokens,
-        flags=original.flags,
-    )
-    return Citation(
-        ref_id=name,
-        kind=original.kind,
-        text=composed.text,
-        tokens=composed.tokens,
-        excerpts=composed.excerpts,
-        fidelity=fidelity,
-        content=original,
-    )
+    return citation_of(original, composed, level=level)
 
 
 def _most_of(tokens: int) -> int:

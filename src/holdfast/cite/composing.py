@@ -9,16 +9,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from holdfast.cite.allowance import BRIEF
 from holdfast.cite.answers import NO_ANSWERS, Answers, answers
-from holdfast.cite.citation import Excerpt, count
+from holdfast.cite.citation import BRIEF, Citation, Excerpt, Fidelity, count
 from holdfast.cite.outer import outer
 from holdfast.cite.sections import EXCERPT_CHARACTERS, LEAST_TOKENS, Sections
 from holdfast.condense.condenser import Condensed, Condenser, Note
 from holdfast.condense.cutting import shortened
 from holdfast.condense.glance import Glance, glance
 from holdfast.condense.source import Source
-from holdfast.expand.ways import call_of
+from holdfast.expand.tool import call_of
+from holdfast.store.records import Content
 from holdfast.voice import OPEN_ANY_PART, item
 
 _WIDEST = 3.0
@@ -44,6 +44,29 @@ class Composed(NamedTuple):
     excerpts: tuple[Excerpt, ...]
     unit: str
     total: int
+
+
+def citation_of(original: Content, composed: Composed, *, level: str, reason: str = "") -> Citation:
+    """Return the citation of a stored content; `level` and `reason` are those of `Fidelity`."""
+    fidelity = Fidelity(
+        level=level,
+        unit=composed.unit,
+        total=composed.total,
+        kept=tuple(excerpt.where for excerpt in composed.excerpts if excerpt.where),
+        from_tokens=original.tokens,
+        to_tokens=composed.tokens,
+        flags=original.flags,
+        reason=reason,
+    )
+    return Citation(
+        ref_id=original.ref_id,
+        kind=original.kind,
+        text=composed.text,
+        tokens=composed.tokens,
+        excerpts=composed.excerpts,
+        fidelity=fidelity,
+        content=original,
+    )
 
 
 class Handle(NamedTuple):

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from holdfast.cite.citation import Citation, CitingRules, Excerpt, Fidelity, count
-from holdfast.cite.composing import Handle
+from holdfast.cite.citation import Citation, CitingRules, Excerpt, count
+from holdfast.cite.composing import Composed, Handle, citation_of
 from holdfast.condense.kinds import kind_of
 from holdfast.condense.source import Source
 from holdfast.condense.spans import counted, where
@@ -52,38 +52,25 @@ def remainder(
     sha256, kind = digest(data), kind_of(source)
     name = ref_id(kind, sha256, rules.ref_digits)
     parts = [Excerpt(text[a:b], _where(source, a, b), 0.0) for a, b in _between(text, above)]
-    shown = {part.where: part for part in parts}
     tokens = count(text)
     handle = (f"{name} · ", rules.opener) if with_ref else ("", "")
     written = "\n".join(_lines(name, source, tokens, above, parts, handle))
-    lines = source.line_count
-    return Citation(
+    original = Content(
         ref_id=name,
         kind=kind,
-        text=written,
-        tokens=count(written),
-        excerpts=tuple(parts),
-        fidelity=Fidelity(
-            level=REPEATED,
-            unit="line" if lines == 1 else "lines",
-            total=lines,
-            kept=tuple(shown),
-            from_tokens=tokens,
-            to_tokens=count(written),
-            flags=flags(findings),
-        ),
-        content=Content(
-            ref_id=name,
-            kind=kind,
-            sha256=sha256,
-            data=data,
-            summary=_SUMMARY,
-            tokens=tokens,
-            meta={"tool": tool} if tool else {},
-            flags=flags(findings),
-            ttl_seconds=rules.ttl_seconds,
-        ),
+        sha256=sha256,
+        data=data,
+        summary=_SUMMARY,
+        tokens=tokens,
+        meta={"tool": tool} if tool else {},
+        flags=flags(findings),
+        ttl_seconds=rules.ttl_seconds,
     )
+    unit = "line" if source.line_count == 1 else "lines"
+    composed = Composed(
+        written, _SUMMARY, count(written), tuple(parts), unit, total=source.line_count
+    )
+    return citation_of(original, composed, level=REPEATED)
 
 
 def _between(text: str, above: Sequence[Standing]) -> Iterator[tuple[int, int]]:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from holdfast.cite.citation import Excerpt, count
 from holdfast.condense.condenser import Note
 from holdfast.condense.cutting import MARK, shortened
+from holdfast.condense.excerpt import excerpt
 from holdfast.condense.places import lies_within, short_place
-from holdfast.condense.relevance import excerpt
 from holdfast.voice import HEADINGS, item
 
 EXCERPT_CHARACTERS = 500

@@ -17,11 +17,11 @@ from holdfast.cite.citation import Excerpt, count
 from holdfast.cite.composing import Composed, Handle
 from holdfast.condense.condenser import Condenser, Passage
 from holdfast.condense.glance import glance
-from holdfast.condense.relevance import rank
 from holdfast.condense.severity import alert_lines
 from holdfast.condense.source import Source
 from holdfast.condense.spans import Span, cut, line_spans, where
-from holdfast.expand.ways import call_of
+from holdfast.expand.tool import call_of
+from holdfast.search.passages import rank
 from holdfast.voice import CUT, fenced
 
 LEAST_SHOWN = 0.8

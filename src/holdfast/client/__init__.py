@@ -5,8 +5,7 @@ stands before it.
 """
 
 from holdfast.client.client import Client
-from holdfast.client.replies import Part, Reply
-from holdfast.client.report import ClientReport
+from holdfast.client.replies import ClientReport, Part, Reply
 from holdfast.client.transports import Plugin
 
 __all__ = ["Client", "ClientReport", "Part", "Plugin", "Reply"]

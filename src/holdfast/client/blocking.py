@@ -16,8 +16,7 @@ from holdfast.errors import SettingsError
 if TYPE_CHECKING:
     from holdfast.budget import TokenBudgetSnapshot
     from holdfast.client.client import Client, Messages
-    from holdfast.client.replies import Part, Reply
-    from holdfast.client.report import ClientReport
+    from holdfast.client.replies import ClientReport, Part, Reply
     from holdfast.fitting import Fitted
 
 _T = TypeVar("_T")

@@ -22,8 +22,7 @@ from holdfast.calling.expansions import Caps
 from holdfast.client import requests
 from holdfast.client.exchange import Answered, Exchange
 from holdfast.client.pace import Pace
-from holdfast.client.replies import Part, Reply
-from holdfast.client.report import ClientReport
+from holdfast.client.replies import ClientReport, Part, Reply
 from holdfast.client.transports import OFFLINE, Plugin, Transport, open_transport
 from holdfast.engine import Holdfast, Session
 from holdfast.errors import BudgetExceededError, PrivacyError, SettingsError, StoreError
@@ -306,13 +305,12 @@ class Client:
                 fitted.state.sent, self.max_output_tokens, self.transport.counted_as, fitted.count
             )
             self.budget.reserve(self.transport.provider, planned, id_)
-        rounds, tokens = self.settings.max_expansion_rounds, self.settings.max_expansion_tokens
         exchange = Exchange(
             self.engine,
             session,
             self.transport,
             fitted,
-            Caps(rounds=rounds, tokens=tokens),
+            Caps(),
             bounded=bool(limit or self._limit),
             faults=faults,
         )

@@ -1,6 +1,9 @@
 """What comes back from a model, as values: a reply, and the parts of one that streams.
 
 replies: after requests. Representations hold sizes, never text.
+
+What a client did so far: its budget, how well counts were, and what strategies saved. Numbers and
+names only, never text of a conversation.
 """
 
 from __future__ import annotations
@@ -10,8 +13,10 @@ from typing import Any
 
 import msgspec
 
-from holdfast.budget import Usage
+from holdfast.budget import TokenBudgetReport, Usage
 from holdfast.store.records import Edit
+from holdfast.tokens.calibration import Accuracy
+from holdfast.trim import Effect
 from holdfast.wire.answers import Call
 
 
@@ -37,7 +42,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     edits: tuple[Edit, ...] = ()
     warnings: tuple[str, ...] = ()
     turn: int = 0
-    """Its number in the session: see `holdfast show`."""
+    """Its number in the session: see `holdfast request show`."""
     session: str = ""
     body: bytes = b""
     """The answer as the provider wrote it, without the calls that were answered inside."""
@@ -69,3 +74,41 @@ class Part(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"<Part, {len(self.text)} characters>"
+
+
+class ClientReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a client at one moment."""
+
+    model: str
+    session: str
+    budget: TokenBudgetReport
+    accuracy: tuple[Accuracy, ...]
+    """How far counts were from what providers reported, by model (001-32)."""
+    effects: tuple[Effect, ...]
+    """What each strategy did in this process (001-10)."""
+
+    def data(self) -> dict[str, Any]:
+        """Everything as plain values for JSON."""
+        return {
+            "model": self.model,
+            "session": self.session,
+            **self.budget.data(),
+            "accuracy": msgspec.to_builtins(self.accuracy),
+            "effects": msgspec.to_builtins(self.effects),
+        }
+
+    def text(self) -> str:
+        """The report in lines for a person."""
+        lines = [f"{self.model}, session {self.session}", self.budget.text()]
+        lines += [
+            f"counts of {each.model}: {each.observed:,} reported, "
+            f"off by {100 * each.corrected_error:.1f}% (median)"
+            for each in self.accuracy
+        ]
+        lines += [
+            f"strategy {each.strategy}: {each.runs:,} runs, {each.reached:,} reached, "
+            f"{each.failed:,} failed, {each.tokens_saved:,} tokens saved"
+            + (f"; lost anchors: {', '.join(each.lost)}" if each.lost else "")
+            for each in self.effects
+        ]
+        return "\n".join(lines) + "\n"

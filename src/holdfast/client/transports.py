@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from holdfast.calling.offline import OfflineModel, random_id
-from holdfast.calling.upstreams import OFFICIAL, Family, Upstream, configured
+from holdfast.calling.upstreams import DIALECT_OF, OFFICIAL, Family, Upstream, configured
 from holdfast.errors import ModelRefusedError, SettingsError
 from holdfast.models.opening import EXTRACTIVE, is_here, open_model
 from holdfast.models.protocol import CompletionModel
@@ -36,11 +36,6 @@ _FAMILIES: dict[str, Family] = {
     "openai": "openai",
     "anthropic": "anthropic",
     "google": "gemini",
-    "gemini": "gemini",
-}
-_DIALECTS: dict[Family, str] = {
-    "openai": "openai-chat",
-    "anthropic": "anthropic",
     "gemini": "gemini",
 }
 _MOST_PROMPT_OUTPUT = 4_096
@@ -98,7 +93,7 @@ def open_transport(
             "models of others may not be asked", where=model, fix="Switch forbid_model_calls off."
         )
     return HttpTransport(
-        id_, upstream, dialect or _DIALECTS[family], settings.upstream_idle_seconds
+        id_, upstream, dialect or DIALECT_OF[family], settings.upstream_idle_seconds
     )
 
 

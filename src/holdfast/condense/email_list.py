@@ -20,10 +20,9 @@ from holdfast.condense.alerts import alerts
 from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.json_rows import passages as json_passages
 from holdfast.condense.main_rows import near_top, path_to
-from holdfast.condense.once import once
 from holdfast.condense.pieces import line
 from holdfast.condense.rows import brief
-from holdfast.condense.source import Source
+from holdfast.condense.source import Source, once
 from holdfast.condense.spans import Span, cut, passages_of, until_next, where
 from holdfast.document import Steps
 

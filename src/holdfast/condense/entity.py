@@ -17,10 +17,9 @@ from holdfast.condense.condenser import Condensed, Note
 from holdfast.condense.cutting import shortened
 from holdfast.condense.json_rows import passages
 from holdfast.condense.main_rows import near_top, path_to
-from holdfast.condense.once import once
 from holdfast.condense.pieces import line, scalar
 from holdfast.condense.rows import brief
-from holdfast.condense.source import Source
+from holdfast.condense.source import Source, once
 
 __all__ = ["condense", "entities", "entity_notes", "kind", "passages", "sniff"]
 

@@ -16,8 +16,10 @@ from typing import Any, NamedTuple
 
 from holdfast.condense.cutting import shortened
 from holdfast.condense.pieces import Place, scalar
-from holdfast.condense.question import Term, fold, is_stop_word, parts_of, stem, terms
-from holdfast.condense.relevance import hits_by_text
+from holdfast.search.passages import hits_by_text
+from holdfast.search.query import Term, terms
+from holdfast.search.stems import stem
+from holdfast.search.words import fold, is_stop_word, parts_of
 
 MOST_FIELDS = 6
 _SHORTEST_VALUE = 3

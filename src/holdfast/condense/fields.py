@@ -25,7 +25,6 @@ from holdfast.condense.field_words import (
     worths,
 )
 from holdfast.condense.pieces import Place, path_of, scalar
-from holdfast.condense.question import fold, terms
 from holdfast.condense.rows import brief
 from holdfast.condense.source import Source
 from holdfast.document import Document, Window, find, windows
@@ -33,6 +32,8 @@ from holdfast.document import step as child_path
 from holdfast.document.json_text import decoder
 from holdfast.document.windows import WINDOW
 from holdfast.errors import ExpandError
+from holdfast.search.query import terms
+from holdfast.search.words import fold
 
 _LONGEST_EXACT = 300
 """Characters of a question that may ask for one field and no more: a longer text is a task, which

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.condense.main_rows import main_rows, near_top
-from holdfast.condense.once import once
 from holdfast.condense.pieces import scalar
 from holdfast.condense.rows import brief
-from holdfast.condense.source import Source
+from holdfast.condense.source import Source, once
 
 _API = "https://api.github.com"
 _SITE = "https://github.com/"

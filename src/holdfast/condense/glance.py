@@ -17,9 +17,8 @@ import re2  # type: ignore[import-untyped]
 from holdfast.condense.condenser import Note
 from holdfast.condense.cutting import first_break, shortened
 from holdfast.condense.marks import Mark, earlier_cuts, exit_codes, saved_places, verdicts
-from holdfast.condense.once import once
 from holdfast.condense.pieces import scalar
-from holdfast.condense.source import Source
+from holdfast.condense.source import Source, once
 from holdfast.condense.spans import LONG_LINE, lines_where, without_colours
 from holdfast.document import step as child_path
 

@@ -16,8 +16,7 @@ import re2  # type: ignore[import-untyped]
 
 from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.html_blocks import HtmlBlock, Link, read_page
-from holdfast.condense.once import once
-from holdfast.condense.source import Source
+from holdfast.condense.source import Source, once
 from holdfast.condense.spans import LONGEST, SHORTEST, cut, first_sentence, quote
 from holdfast.condense.text import warning_in
 

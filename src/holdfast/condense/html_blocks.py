@@ -21,8 +21,7 @@ import msgspec
 import re2  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from holdfast.condense.once import once
-from holdfast.condense.source import Source
+from holdfast.condense.source import Source, once
 from holdfast.condense.spans import line_spans
 
 # Both in `re`, for a page can have a tag in every three bytes, and RE2 takes ten times as long for

@@ -12,8 +12,7 @@ from typing import Any
 from holdfast.condense.alerts import alerts
 from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.main_rows import RowValues, main_rows
-from holdfast.condense.once import once
-from holdfast.condense.outline import outline
+from holdfast.condense.outline import around_notes, outline
 from holdfast.condense.pieces import (
     around_passages,
     document_passages,
@@ -22,13 +21,12 @@ from holdfast.condense.pieces import (
     span,
     tree_passages,
 )
-from holdfast.condense.prose import around_notes
 from holdfast.condense.rows import describe, samples, table_of
-from holdfast.condense.source import Source
+from holdfast.condense.source import Source, once
 from holdfast.document import Document, Number, Steps
-from holdfast.document.density import LARGE
 from holdfast.document.json_text import decoder
 from holdfast.document.windows import runs_of
+from holdfast.document.wrapping import LARGE
 
 kind = "json_rows"
 

@@ -11,13 +11,12 @@ from typing import Any
 
 from holdfast.condense.alerts import alerts
 from holdfast.condense.condenser import Condensed, Note, Passage
-from holdfast.condense.outline import outline, type_of
+from holdfast.condense.outline import around_notes, outline, type_of
 from holdfast.condense.pieces import Place, around_passages, document_passages, path_of
-from holdfast.condense.prose import around_notes
 from holdfast.condense.rows import brief
 from holdfast.condense.source import Source
 from holdfast.document import Document
-from holdfast.document.density import HEAD
+from holdfast.document.wrapping import HEAD
 
 kind = "json"
 

@@ -11,9 +11,8 @@ from typing import Any, overload
 
 import msgspec
 
-from holdfast.condense.once import once
 from holdfast.condense.rows import at_both_ends
-from holdfast.condense.source import Source
+from holdfast.condense.source import Source, once
 from holdfast.document import Rows, Steps, step
 from holdfast.document.json_text import UNREADABLE
 from holdfast.document.rows import FEWEST

@@ -19,8 +19,7 @@ from itertools import islice
 import msgspec
 
 from holdfast.condense.condenser import Condensed, Note, Passage
-from holdfast.condense.once import once
-from holdfast.condense.source import Source
+from holdfast.condense.source import Source, once
 from holdfast.condense.spans import (
     MOST_PASSAGES,
     Span,

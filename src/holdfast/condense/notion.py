@@ -14,9 +14,8 @@ import msgspec
 from holdfast.condense.condenser import Passage
 from holdfast.condense.json_rows import passages as all_passages
 from holdfast.condense.main_rows import main_rows, near_top, path_to
-from holdfast.condense.once import once
 from holdfast.condense.pieces import line, prose_passages, scalar
-from holdfast.condense.source import Source
+from holdfast.condense.source import Source, once
 from holdfast.document import Steps
 
 _OBJECTS = ("page", "database", "data_source", "block")

@@ -2,6 +2,9 @@
 
 outline: after rows. It goes level by level, so that what stands near the top comes first, and a
 note is one object with its keys. Short values are shown beside their keys, as they stand.
+
+What a tool says around the JSON it answers: `Below is untrusted data`, `3 rows affected`. It is
+quoted, and counts as an alert if it warns.
 """
 
 from __future__ import annotations
@@ -10,9 +13,11 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+import re2  # type: ignore[import-untyped]
+
 from holdfast.condense.condenser import Note
 from holdfast.condense.rows import brief
-from holdfast.document import Number, step
+from holdfast.document import Document, Number, step
 
 _MOST_NOTES = 24
 _MOST_KEYS = 40
@@ -92,3 +97,15 @@ def _shown(value: Any) -> str:
         return type_of(value)
     text = brief(value, limit=_VALUE_CHARS)
     return f"= {text}" if text != "…" else type_of(value)
+
+
+_WARNS = re2.compile(r"(?i)\b(?:untrusted|warning|error|failed|never follow|denied)\b")
+_QUOTED_CHARS = 240
+
+
+def around_notes(found: Document) -> list[Note]:
+    """The texts before and after the JSON, shortened where they are long."""
+    return [
+        Note("alert" if _WARNS.search(text) else "outline", brief(text, limit=_QUOTED_CHARS), "$")
+        for text in found.around
+    ]

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from holdfast.condense.question import fold, quotations
 from holdfast.condense.source import Source
 from holdfast.condense.spans import LONG_LINE, lines_where, without_colours
+from holdfast.search.query import quotations
+from holdfast.search.words import fold
 
 MARKUP = ("html", "xml")
 """Kinds whose passages are not lines of the content."""

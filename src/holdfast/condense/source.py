@@ -1,9 +1,17 @@
 """A content to be condensed: what it is made of, and where it came from.
 
 source: the first word of condense. It knows no kind.
+
+Work on a content that several condensers need, done once for each content. What was worked out is
+kept as long as the content itself, and no longer.
 """
 
 from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 from holdfast.document import Reading
 
@@ -16,3 +24,21 @@ class Source(Reading):
         self.tool = tool
         """The tool it came from, if it is known."""
         self.url = url
+
+
+_T = TypeVar("_T")
+
+
+def once(work: Callable[[Source], _T]) -> Callable[[Source], _T]:
+    """Remember what a function of a content gave."""
+    known: WeakKeyDictionary[Source, _T] = WeakKeyDictionary()
+
+    @functools.wraps(work)
+    def remembered(source: Source) -> _T:
+        try:
+            return known[source]
+        except KeyError:
+            result = known[source] = work(source)
+            return result
+
+    return remembered

@@ -17,8 +17,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.condense.condenser import Condensed, Note, Passage
-from holdfast.condense.once import once
-from holdfast.condense.source import Source
+from holdfast.condense.source import Source, once
 from holdfast.condense.spans import cut, line_spans, passages_of, quote, where
 
 kind = "sql_dump"

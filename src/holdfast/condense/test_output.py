@@ -20,9 +20,8 @@ import msgspec
 import re2  # type: ignore[import-untyped]
 
 from holdfast.condense.condenser import Condensed, Note, Passage
-from holdfast.condense.once import once
 from holdfast.condense.severity import alert_lines, places
-from holdfast.condense.source import Source
+from holdfast.condense.source import Source, once
 from holdfast.condense.spans import (
     LONGEST,
     Span,

@@ -17,10 +17,9 @@ from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.cutting import shortened
 from holdfast.condense.json_rows import passages as json_passages
 from holdfast.condense.main_rows import near_top, path_to
-from holdfast.condense.once import once
 from holdfast.condense.outline import outline
 from holdfast.condense.pieces import prose_passages
-from holdfast.condense.source import Source
+from holdfast.condense.source import Source, once
 
 kind = "web_search"
 

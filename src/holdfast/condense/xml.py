@@ -17,9 +17,8 @@ from xml.parsers import expat
 import msgspec
 
 from holdfast.condense.condenser import Condensed, Note, Passage
-from holdfast.condense.once import once
 from holdfast.condense.pieces import PASSAGE_CHARS
-from holdfast.condense.source import Source
+from holdfast.condense.source import Source, once
 from holdfast.condense.spans import cut, quote, where
 
 kind = "xml"

@@ -30,13 +30,11 @@ from holdfast.assemble import (
 from holdfast.assemble.context import PLAIN
 from holdfast.cite import Citation, CitingRules
 from holdfast.cite import count as count_text
-from holdfast.engine.chains import Chains
-from holdfast.engine.finding import SessionFinder
+from holdfast.engine.finding import Chains, SessionFinder
 from holdfast.engine.identity import UNKNOWN, OpenRequest, Sender
-from holdfast.engine.live import LiveSessions
+from holdfast.engine.live import LiveSessions, RemovalWatch
 from holdfast.engine.options import assemble_options, fit_options, work_limits
 from holdfast.engine.remembering import Histories
-from holdfast.engine.removals import RemovalWatch
 from holdfast.engine.session import (
     Session,
     fit_and_store,
@@ -260,7 +258,7 @@ class Holdfast:
                     text, session=scope.session, source_ref=content.ref_id, tool=tool
                 )
             if self.reading is not None and reads(content):
-                await self.store.jobs.enqueue(scope, [job_of(content, self.reading)])
+                await self.store.jobs.enqueue(scope, [job_of(content)])
 
     def _learn_soon(self, scope: Scope, contents: Sequence[Content]) -> None:
         """Take the facts from the results of a request, which does not wait for that."""

@@ -3,16 +3,24 @@
 live: after session, before holdfast. A session that a request is being answered in is never
 forgotten, however many others come: its turn is not written down yet, and who asks for it
 meanwhile must get the same one.
+
+Copies in memory of what was removed from the store: they go too. Another process may remove
+records, such as `holdfast store erase` beside a running proxy: so the store's count of removals is
+looked at from time to time.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Iterator
 from weakref import WeakValueDictionary
 
 from holdfast.engine.session import Session
-from holdfast.store import Scope
+from holdfast.errors import StoreError
+from holdfast.faults import logged_faults
+from holdfast.store import Scope, Store
+from holdfast.workers import Workers
 
 _MOST_SESSIONS = 1_000
 """Those of 10 KB take 120 MB together, so that both bounds are reached about at once."""
@@ -74,3 +82,35 @@ class LiveSessions:
             scope, session = self._recent.popitem(last=False)
             session.let_go()
             self._bytes -= self._sizes.pop(scope, 0)
+
+
+LOOK_SECONDS = 5.0
+
+
+class RemovalWatch:
+    """Drops sessions in memory and replaces workers when records were removed."""
+
+    def __init__(self, store: Store, live: LiveSessions, workers: Workers) -> None:
+        self._store = store
+        self._live = live
+        self._workers = workers
+        self._seen: int | None = None
+
+    async def look(self) -> None:
+        """Drop what may hold removed text, if anything was removed since the last look."""
+        try:
+            removals = await self._store.removals()
+        except StoreError:
+            return  # the next look
+        if self._seen is not None and removals != self._seen:
+            self._live.drop_all()
+            await asyncio.to_thread(self._workers.recycle)
+        self._seen = removals
+
+    async def run(self) -> None:
+        """Look from time to time, without end."""
+        faults = logged_faults("holdfast.engine")
+        while True:
+            with faults.caught("removals"):
+                await self.look()
+            await asyncio.sleep(LOOK_SECONDS)

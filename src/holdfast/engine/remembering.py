@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import proxy
 
 from holdfast.assemble.gathering import gather
-from holdfast.assemble.intents import detect_intent
-from holdfast.assemble.packs import PACKS
+from holdfast.assemble.intents import PACKS, detect_intent
 from holdfast.assemble.requests import (
     Spoken,
     Turn,

@@ -474,7 +474,7 @@ class Session:
     def _look(self, fitted: Fitted) -> tuple[Lives, str, TurnParts, Prefixes]:
         """What is written down of a request beside its messages: all of them are looked at."""
         state, asked = fitted.state, fitted.state.asked
-        # What the provider holds the history of is known by its name: see engine/chains.py.
+        # What the provider holds the history of is known by its name: see `Chains`.
         head = self.record.head if held_under(asked) else head_of(asked)
         parts = parts_of(state, fitted.count)
         return cache_lives(asked), head, parts, prefixes_of(fitted)

@@ -6,8 +6,7 @@ opened.
 """
 
 from holdfast.expand.calls import parse_call
-from holdfast.expand.expansion import Expansion
-from holdfast.expand.misses import missing, note_of, stale_line
+from holdfast.expand.expansion import Expansion, missing, note_of, stale_line
 from holdfast.expand.options import ExpandOptions, Slice
 from holdfast.expand.reading import expand
 from holdfast.expand.retrieval import parse_retrieval, retrieval_definition, retrieve

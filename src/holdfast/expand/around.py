@@ -12,11 +12,11 @@ from itertools import accumulate
 
 from holdfast.condense.condenser import Passage
 from holdfast.condense.kinds import condenser_for
-from holdfast.condense.question import fold
 from holdfast.document import Document, Match, Node, find, step
 from holdfast.expand.opened import Opened
 from holdfast.expand.region import Region, characters, json_part, lines
 from holdfast.expand.rows import Nothing, table_rows
+from holdfast.search.words import fold
 
 _NUMBERS = r"\s*(\d{1,12})(?:\s*[-–]\s*(\d{1,12}))?"  # noqa: RUF001 a dash is a dash
 _LINES = re.compile(rf"(?:.*\()?(?:\s*l(?:ines?)?)?{_NUMBERS}(?: of [\d,]+)?\s*\)?", re.IGNORECASE)

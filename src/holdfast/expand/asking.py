@@ -7,15 +7,16 @@ content's condenser cuts it into, as relevance orders them.
 from __future__ import annotations
 
 from holdfast.condense.condenser import Passage
+from holdfast.condense.excerpt import excerpt
 from holdfast.condense.fields import fields
 from holdfast.condense.kinds import condenser_for
 from holdfast.condense.places import without_path
-from holdfast.condense.relevance import excerpt, rank
 from holdfast.document import find
 from holdfast.expand.opened import Opened
 from holdfast.expand.options import ExpandOptions
 from holdfast.expand.region import Region, blocks, listed
 from holdfast.expand.rows import Nothing
+from holdfast.search.passages import rank
 from holdfast.voice import item
 
 _MOST_PASSAGES = 60

@@ -13,16 +13,17 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from holdfast.condense.condenser import Passage
+from holdfast.condense.excerpt import excerpt
 from holdfast.condense.fields import fields
 from holdfast.condense.kinds import condenser_for
 from holdfast.condense.places import short_place, without_path
-from holdfast.condense.question import Term, terms
 from holdfast.condense.quoted_lines import MARKUP, quoted_line
-from holdfast.condense.relevance import excerpt, hits_by_text, rank
 from holdfast.expand.asking import as_it_stands
 from holdfast.expand.expansion import Count
 from holdfast.expand.opened import Opened
 from holdfast.privacy import Policy, apply, find
+from holdfast.search.passages import hits_by_text, rank
+from holdfast.search.query import Term, terms
 from holdfast.voice import fenced, item
 
 _MOST_CANDIDATES = 3

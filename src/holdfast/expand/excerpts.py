@@ -13,9 +13,10 @@ import msgspec
 
 from holdfast.condense.condenser import Passage
 from holdfast.condense.cutting import shortened
+from holdfast.condense.excerpt import excerpt
 from holdfast.condense.kinds import condenser_for
-from holdfast.condense.relevance import excerpt, rank
 from holdfast.condense.source import Source
+from holdfast.search.passages import rank
 from holdfast.store.records import RefInfo, Stored
 
 SourceType = Literal["web", "database", "storage", "search"]

@@ -1,6 +1,9 @@
 """What an expansion gives back, and the lines around the content that say what it is.
 
 expansion: after options, before pages.
+
+What a model is told about a ref that cannot be opened, or is out of date: never silence. Each text
+gives the reason and the next step.
 """
 
 from __future__ import annotations
@@ -10,8 +13,12 @@ from typing import Any
 
 import msgspec
 
-from holdfast.expand.ways import call_of
-from holdfast.voice import bracketed, fenced, inline, item
+from holdfast.errors import ExpandError
+from holdfast.expand.tool import NAME, call_of
+from holdfast.privacy import Policy, find, mask
+from holdfast.store.records import RefInfo
+from holdfast.store.refs import parse
+from holdfast.voice import WAS, bracketed, fenced, inline, item
 
 Count = Callable[[str], int]
 """Text → tokens."""
@@ -122,3 +129,62 @@ def shorten(text: str, most: int, count: Count) -> str:
         if count(f"{kept}…") <= most:
             return f"{kept}…" if kept else ""
     return ""
+
+
+_LONGEST_NAME = 64
+NO_REF = "this is not a ref"
+UNKNOWN_REF = "no content is stored under this ref"
+_REMOVED = "its time was over and it was removed"
+_DAMAGED = "what is stored is not what was stored, so it is not served"
+
+
+def missing(
+    ref: str, info: RefInfo | None, *, count: Count, privacy: Policy = "allow"
+) -> Expansion:
+    """Return why a ref cannot be opened: it is unknown, removed or damaged.
+
+    With the policy to mask, secrets in its summary are masked.
+    """
+    name = info.ref_id if info is not None else ref.strip()[:LONGEST_REF]
+    if info is not None:
+        reason = _DAMAGED if info.state == "damaged" else _REMOVED
+        step = f"{_what(info, privacy)}Call {_origin(info)} again to get it anew."
+    elif parse(ref) is None:
+        reason = NO_REF
+        step = "Copy the ref of a citation in this conversation, as it stands there."
+    else:
+        reason = UNKNOWN_REF
+        step = "Check it against the conversation; if it is right, call the original tool again."
+    return miss(reason, step, count=count, ref_id=name)
+
+
+def refusal(error: ExpandError, call: str = "") -> str:
+    """Return what a model is told of a call that cannot be answered, with one that can."""
+    return "\n".join(filter(None, (f"[{error.what}]", error.fix, f"Call {call}." if call else "")))
+
+
+def note_of(info: RefInfo) -> str:
+    """What to say beside the content of a ref: that it is stale, if it is."""
+    if info.state != "stale":
+        return ""
+    return f"stale: as it was stored; call {_origin(info)} again if it may have changed"
+
+
+def stale_line(info: RefInfo, opener: str = NAME) -> str:
+    """A ref in a list of refs: its summary, and whether it is stale.
+
+    `opener` is the name under which the tool that opens refs is offered.
+    """
+    summary = bracketed(info.summary or info.kind)
+    return f"{summary} [stale - use {opener} to refresh]" if info.state == "stale" else summary
+
+
+def _origin(info: RefInfo) -> str:
+    tool = info.meta.get("tool", "")
+    return f"the tool {bracketed(tool[:_LONGEST_NAME])}" if tool else "the original tool"
+
+
+def _what(info: RefInfo, privacy: Policy) -> str:
+    # A summary is stored as it was made: what may be shown is decided where it is shown.
+    summary = mask(info.summary, find(info.summary)) if privacy == "mask" else info.summary
+    return f"{WAS}{bracketed(summary)}\n" if summary else ""

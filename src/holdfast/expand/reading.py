@@ -29,8 +29,7 @@ from holdfast.expand.pages import NoPage, show, surround
 from holdfast.expand.pattern import by_pattern
 from holdfast.expand.region import Region, lines
 from holdfast.expand.rows import Nothing, by_structure
-from holdfast.expand.tool import NAME
-from holdfast.expand.ways import call_of, find_of, is_example
+from holdfast.expand.tool import NAME, call_of, find_of, is_example
 from holdfast.voice import inline
 
 _LONGEST_FIND = 200

@@ -1,15 +1,24 @@
 """The tool that a model opens refs with: one definition, written in every dialect.
 
 tool: after options. It is added to requests, so every word of it is paid for in each of them.
+
+The `find` of a call: an example for a content, and the one that means given options. An example has
+values that this content has: rows that are there, a path of its own, lines that it reaches to.
+There is only one: small models copy every example that they see into one call.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 from typing import Any
 
 import msgspec
 
+from holdfast.document import Document, Reading, step
 from holdfast.errors import ExpandError
+from holdfast.expand.options import DEFAULT_TOKENS, ExpandOptions
+from holdfast.voice import bracketed, inline
 from holdfast.wire.blocks import Tool
 from holdfast.wire.reader import dialect_named
 
@@ -70,3 +79,88 @@ def read_arguments(arguments: object) -> dict[str, Any]:
             "the arguments are no JSON object", where="arguments", fix="Give a JSON object."
         )
     return {str(name): value for name, value in arguments.items()}
+
+
+_FIRST_ROW, _ROWS = 11, 5
+_FIRST_LINE, _LAST_LINE = 40, 80
+_LONGEST_PATH = 60
+_LONGEST_FIND = 120
+"""Characters that are worth repeating in an offer: a longer question is told as "the same"."""
+_ENDINGS = frozenset('"[]\\')
+"""Signs of a name that could seem to end the line in which it is offered."""
+
+
+def call_of(opener: str, ref: str, find: str = "") -> str:
+    """Return a call as a model is shown it: `expand_ref("ref:log:…", "lines 40-80")`."""
+    given = [ref, find] if find else [ref]
+    return f"{opener}({', '.join(json.dumps(each, ensure_ascii=False) for each in given)})"
+
+
+def example(content: Reading, tokens: int, visible: str) -> str:
+    """Return a `find` that opens a part of a content; empty if only its beginning can be named.
+
+    Names of the content are offered only if they stand in what may be seen of it.
+    """
+    rows = _row_count(content)
+    if rows > 1:
+        first = min(_FIRST_ROW, rows // 2 + 1)
+        return f"rows {first}-{min(first + _ROWS - 1, rows)}"
+    path = _path(content.document, visible) if content.document is not None else ""
+    if path:
+        return path
+    if content.document is None and content.line_count > 1:
+        last = min(_LAST_LINE, content.line_count)
+        return f"lines {min(_FIRST_LINE, (last + 1) // 2)}-{last}"
+    has_pages = tokens > 1.5 * DEFAULT_TOKENS  # other counters may find a third less
+    return "page 2" if has_pages else ""
+
+
+def is_example(options: ExpandOptions, content: Reading) -> bool:
+    """Return whether options only repeat the example in a citation of this content.
+
+    Citations of earlier versions offer fields beside rows, so fields make no difference.
+    """
+    if not (options.path or options.slice or options.lines):
+        return False
+    written = find_of(ExpandOptions(path=options.path, slice=options.slice, lines=options.lines))
+    return written == example(content, sys.maxsize, content.text)
+
+
+def find_of(options: ExpandOptions) -> str | None:
+    """Return the `find` that means the same as options, page aside; None if none does."""
+    if options.fields or options.around:
+        return None
+    find = ""
+    if options.lines:
+        first, last = options.lines
+        find = f"lines {first}" if first < 0 else f"lines {first}-{last or ''}"
+    elif options.pattern:
+        is_plain = _ENDINGS.isdisjoint(options.pattern) and options.pattern.isprintable()
+        find = f"/{options.pattern}/" if is_plain else "\n"
+    elif options.query:
+        find = bracketed(" ".join(options.query.split()))
+    elif options.slice:
+        first, limit = options.slice.offset + 1, options.slice.limit
+        of = f" of {inline(options.path)}" if options.path else ""
+        find = f"rows {first}-{'' if limit is None else first + limit - 1}{of}"
+    elif options.path:
+        find = inline(options.path)
+    return find if find.isprintable() and len(find) <= _LONGEST_FIND else None
+
+
+def _row_count(content: Reading) -> int:
+    if content.table is not None:
+        return len(content.table.rows)
+    return len(content.rows.members) if content.rows is not None else 0
+
+
+def _path(document: Document, visible: str) -> str:
+    """Return the path of the largest value right under the root; empty if it may not be named."""
+    members = document.members(document.root.start, document.root.end)
+    if not members:
+        return ""
+    largest = max(members, key=lambda member: member.end - member.value)
+    path = step("$", largest.name)
+    name = str(largest.name)
+    is_plain = path.isprintable() and _ENDINGS.isdisjoint(name)
+    return path if len(path) <= _LONGEST_PATH and is_plain and name in visible else ""

@@ -17,8 +17,8 @@ from xml.parsers import expat
 from holdfast.errors import ExtractError
 from holdfast.extract.bounds import NOT_READ, READ_SECONDS, open_archive, read_parts
 from holdfast.extract.html import by_blocks
+from holdfast.extract.kinds import decoded
 from holdfast.extract.pdf import PAGE_END
-from holdfast.extract.plain import decoded
 
 MOST_PAGES = 5_000
 MOST_PAGE_BYTES = 10_000_000

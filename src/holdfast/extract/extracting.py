@@ -8,9 +8,8 @@ from holdfast.errors import ExtractError
 from holdfast.extract.bounds import READ_SECONDS
 from holdfast.extract.epub import read_epub
 from holdfast.extract.html import read_web
-from holdfast.extract.kinds import FileKind
+from holdfast.extract.kinds import FileKind, decoded
 from holdfast.extract.pdf import read_pdf
-from holdfast.extract.plain import decoded
 from holdfast.extract.word import read_word
 
 _MOST_TITLE = 200

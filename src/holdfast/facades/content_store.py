@@ -29,7 +29,7 @@ from holdfast.expand.excerpts import (
 )
 from holdfast.privacy import apply, find, flags
 from holdfast.store import Content, Scope, Store
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from holdfast.store.protocol import GRACE_SECONDS
 from holdfast.store.records import RefInfo, Stored
 from holdfast.store.refs import canonical, digest, ref_id
@@ -75,7 +75,7 @@ class ContentStore:
     def get_instance(cls) -> ContentStore:
         """The store of this process, for who was not given one: in memory, unless it was set."""
         if ContentStore._instance is None:
-            ContentStore._instance = cls(MemoryStore())
+            ContentStore._instance = cls(open_memory())
         return ContentStore._instance
 
     @classmethod

@@ -1,7 +1,7 @@
 """Facts: what was said, as statements that stand on their own, with their sources and history.
 
-words · dates · question · clauses · pronouns → statements · values → extracting, vectors → index →
-indexes → ledger → reading, each using only what stands before it.
+dates · question · clauses · pronouns → statements · values → extracting, index → indexes → ledger →
+reading, each using only what stands before it.
 """
 
 from holdfast.facts.indexes import Indexes

@@ -1,13 +1,12 @@
-"""index: the current facts of one scope in arrays, to be searched in a millisecond.
+"""index: the current facts of one scope in arrays, which are searched in a millisecond.
 
-index: after words and vectors, before ledger. It holds no text: what it finds is named by ids, and
-the store confirms them. Rows are only ever added; one that is superseded or forgotten is marked,
-and when half of them are, the ledger builds anew. It is used by one thread at a time.
+It holds no text: it returns ids, and the store confirms them. Rows are only appended; that of a
+superseded or forgotten fact is marked, and when half of them are, the ledger builds a new index.
+One thread at a time uses it.
 """
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -17,9 +16,13 @@ import numpy.typing as npt
 
 from holdfast.facts.names import ROLES, names_in
 from holdfast.facts.question import Hit, Question, spoken
-from holdfast.facts.vectors import WORD_BITS, angle_table, cosines, quantized, sketch
-from holdfast.facts.words import terms_of
 from holdfast.models.protocol import Embedder
+from holdfast.search.arrays import Bytes, GrowingArray
+from holdfast.search.bm25 import rarity
+from holdfast.search.postings import Counts, Postings
+from holdfast.search.top import best, largest
+from holdfast.search.vectors import SignSketches, VectorColumn, quantised, unit_rows
+from holdfast.search.words import fact_terms, number_of
 from holdfast.store.fact_shelf import FactKind, FactRow
 
 DAY_SECONDS = 86_400.0
@@ -74,22 +77,21 @@ class FactIndex:
         """The count of changes that it knows of."""
         self._ids: list[str] = []
         self._row_of: dict[str, int] = {}
-        self._current = bytearray()
-        self._standing = array("I")
-        self._created, self._decay, self._half_life = array("d"), array("d"), array("d")
-        self._norm = array("f")
-        self._words: dict[str, array[int]] = {}
+        self._current = GrowingArray(np.bool_)
+        self._standing = GrowingArray(np.uint32)
+        """Rows of standing facts."""
+        self._created, self._decay, self._half_life = (GrowingArray(np.float64) for _ in range(3))
+        self._norm = GrowingArray(np.float32)
+        self._words = Postings()
         self._tags: dict[str, array[int]] = {}
         self._sessions: dict[str, array[int]] = {}
         self._subjects: dict[str, array[int]] = {}
         self._speakers: set[str] = set()
-        self._has_speaker = bytearray()
-        """Whether a fact says by name who said it; a role is no name."""
-        dimensions = 0 if embedder is None else embedder.dimensions
-        self._dimensions = dimensions
-        self._bytes = array("b")
-        self._signs = [array("Q") for _ in range(-(-dimensions // WORD_BITS))]
-        self._angles = angle_table(max(dimensions, 1))
+        self._has_speaker = GrowingArray(np.bool_)
+        """Whether a fact names its speaker; a role is no name."""
+        self._dimensions = 0 if embedder is None else embedder.dimensions
+        self._vectors = VectorColumn(self._dimensions)
+        self._sketches = SignSketches(self._dimensions)
 
     def __len__(self) -> int:
         return len(self._row_of)
@@ -110,53 +112,66 @@ class FactIndex:
             part = rows[at : at + _NEW_TEXTS]
             for row in part:
                 self._drop(row.id)
-            current = [row for row in part if not row.superseded_by]
-            for row, vector in zip(current, self._vectors(current), strict=True):
-                self._append(row, vector)
+            self._append([row for row in part if not row.superseded_by])
+        if len(rows) > _NEW_TEXTS:
+            self._words.sort()
 
     def _drop(self, fact_id: str) -> None:
         number = self._row_of.pop(fact_id, None)
         if number is not None:
-            self._current[number] = 0
+            self._current.all[number] = False
             self._ids[number] = ""
 
-    def _vectors(self, rows: Sequence[FactRow]) -> list[bytes]:
-        """Those that came with the facts; of another embedder, made anew."""
-        if self._embedder is None:
-            return [b""] * len(rows)
-        name, size = self._embedder.name, self._dimensions
-        foreign = [row for row in rows if row.embedder != name or len(row.vector) != size]
-        made = quantized(self._embedder, [spoken(row.text, row.said_by) for row in foreign])
-        anew = dict(zip((row.id for row in foreign), made, strict=True))
-        return [anew.get(row.id, row.vector) for row in rows]
+    def _append(self, rows: Sequence[FactRow]) -> None:
+        first = len(self._ids)
+        terms = [fact_terms(row.text) for row in rows]
+        for number, row in enumerate(rows, first):
+            self._ids.append(row.id)
+            self._row_of[row.id] = number
+            for table, names in (
+                (self._tags, row.tags),
+                (self._sessions, row.sessions),
+                (self._subjects, (row.subject,) if row.subject else ()),
+            ):
+                for name in names:
+                    table.setdefault(name, array("I")).append(number)
+            if row.said_by:
+                self._speakers.update(fact_terms(row.said_by))
+        self._current.extend([True] * len(rows))
+        self._standing.extend([number for number, row in enumerate(rows, first) if row.standing])
+        self._created.extend([row.created_at for row in rows])
+        self._decay.extend([row.decay_weight for row in rows])
+        self._half_life.extend([HALF_LIVES[row.kind] for row in rows])
+        self._norm.extend([1.0 / (0.75 + 0.25 * len(each) / _USUAL_WORDS) for each in terms])
+        self._has_speaker.extend(
+            [bool(row.said_by) and row.said_by.lower() not in ROLES for row in rows]
+        )
+        numbers = [number_of(term) for each in terms for term in each]
+        holders = np.repeat(np.arange(first, first + len(rows)), [len(each) for each in terms])
+        self._words.extend(Counts(numbers, holders, [1] * len(numbers)))
+        if self._embedder is not None and rows:
+            vectors = self._vectors_of(self._embedder, rows)
+            self._vectors.extend(vectors)
+            self._sketches.extend(vectors)
 
-    def _append(self, row: FactRow, vector: bytes) -> None:
-        number = len(self._ids)
-        self._ids.append(row.id)
-        self._row_of[row.id] = number
-        self._current.append(1)
-        self._created.append(row.created_at)
-        self._decay.append(row.decay_weight)
-        self._half_life.append(HALF_LIVES[row.kind])
-        terms = terms_of(row.text)
-        self._norm.append(1.0 / (0.75 + 0.25 * len(terms) / _USUAL_WORDS))
-        for table, names in (
-            (self._words, terms),
-            (self._tags, row.tags),
-            (self._sessions, row.sessions),
-            (self._subjects, (row.subject,) if row.subject else ()),
-        ):
-            for name in names:
-                table.setdefault(name, array("I")).append(number)
-        if row.standing:
-            self._standing.append(number)
-        self._has_speaker.append(bool(row.said_by) and row.said_by.lower() not in ROLES)
-        if row.said_by:
-            self._speakers.update(terms_of(row.said_by))
-        if vector:
-            self._bytes.frombytes(vector)
-            for column, signs in zip(self._signs, sketch(vector), strict=True):
-                column.append(signs)
+    def _vectors_of(self, embedder: Embedder, rows: Sequence[FactRow]) -> Bytes:
+        """Return the vectors that came with the facts; those of another embedder are replaced."""
+        size = self._dimensions
+        foreign = [row.embedder != embedder.name or len(row.vector) != size for row in rows]
+        stored = b"".join(
+            bytes(size) if is_foreign else row.vector
+            for row, is_foreign in zip(rows, foreign, strict=True)
+        )
+        vectors: Bytes = np.frombuffer(stored, np.int8).reshape(-1, size)
+        if any(foreign):
+            texts = [
+                spoken(row.text, row.said_by)
+                for row, is_foreign in zip(rows, foreign, strict=True)
+                if is_foreign
+            ]
+            vectors = vectors.copy()
+            vectors[foreign] = quantised(embedder.embed(texts))
+        return vectors
 
     # --- searching -------------------------------------------------------------------------------
 
@@ -178,12 +193,13 @@ class FactIndex:
         rough += named
         rough *= allowed
         chosen = self._candidates(rough, allowed, max(_CANDIDATES, 2 * question.limit))
-        standing = _view(self._standing, np.uint32)
+        standing = self._standing.all
         standing = standing[allowed[standing] & self._stands_for(named, standing)]
-        chosen = np.union1d(chosen, standing[_largest(rough[standing], _STANDING)])
+        chosen = np.union1d(chosen, standing[largest(rough[standing], _STANDING)])
         similarity = self._by_words(terms, chosen)
         if vector is not None:
-            similarity = _mixed(similarity, cosines(vector, self._bytes_of(chosen)))
+            unit = unit_rows(vector[np.newaxis])[0]
+            similarity = _mixed(similarity, self._vectors.cosines(unit, chosen))
         overlap = self._overlap(question.tags, chosen)
         score = self._scores(chosen, similarity, overlap, question.now) + named[chosen]
         picked = _picked(score, np.isin(chosen, standing).tolist(), question.limit)
@@ -199,12 +215,13 @@ class FactIndex:
         ]
 
     def _allowed(self, session: str) -> Numbers:
-        current = np.frombuffer(bytes(self._current), np.bool_)
+        current: Numbers = self._current.all
         if not session:
             return current
         here = np.zeros(self.rows, np.bool_)
         here[self._places(self._sessions, session)] = True
-        return current & here
+        allowed: Numbers = current & here
+        return allowed
 
     def _named(self, text: str) -> Numbers:
         """Return what each fact's score gains by the question's names: people count before things.
@@ -215,9 +232,10 @@ class FactIndex:
         names = names_in(text, self._speakers)
         speakers, things = (np.zeros(self.rows, np.bool_) for _ in range(2))
         for term in names.speakers:
-            speakers[self._places(self._words, term)] = True
+            speakers[self._words.of(number_of(term))[0]] = True
         for terms in names.things:
-            rarest, *others = sorted((self._places(self._words, term) for term in terms), key=len)
+            held = (self._words.of(number_of(term))[0] for term in terms)
+            rarest, *others = sorted(held, key=len)
             for places in others:
                 rarest = rarest[np.isin(rarest, places, assume_unique=True)]
             things[rarest] = True
@@ -228,40 +246,38 @@ class FactIndex:
         """Return which standing facts may have a reserved place."""
         if not named.max(initial=0.0) >= 2 * _NAMED_STEP:
             return np.ones(len(standing), np.bool_)
-        is_nameless = np.frombuffer(bytes(self._has_speaker), np.bool_)[standing] == 0
+        is_nameless = ~self._has_speaker.all[standing]
         may_stand: Numbers = is_nameless | (named[standing] >= 2 * _NAMED_STEP)
         return may_stand
 
     def _places(self, table: dict[str, array[int]], name: str) -> Numbers:
-        return _view(table.get(name, array("I")), np.uint32)
+        """Return the rows of a name, copied: an array whose memory is in use cannot grow."""
+        return np.array(table.get(name, ()), np.uint32)
 
     def _terms(self, text: str) -> list[_Term]:
         """The words of a question that any fact holds, and what each is worth."""
-        places = (self._places(self._words, term) for term in terms_of(text))
-        return [
-            _Term(held, math.log1p((self.rows - len(held) + 0.5) / (len(held) + 0.5)))
-            for held in places
-            if len(held)
-        ]
+        holders = (self._words.of(number_of(term))[0] for term in fact_terms(text))
+        return [_Term(each, rarity(len(each), self.rows)) for each in holders if len(each)]
 
-    def _rough(self, terms: list[_Term], vector: bytes | None) -> Numbers:
+    def _rough(self, terms: list[_Term], vector: Bytes | None) -> Numbers:
         """About how similar each fact is: by the words that tell facts apart, and by signs."""
         telling = [term for term in terms if len(term.places) <= _COMMON * self.rows] or terms
         rough = np.zeros(self.rows, np.float32)
         for term in telling:
             rough[term.places] += np.float32(term.worth)
-        rough *= _view(self._norm, np.float32)
+        rough *= self._norm.all
         if vector is None:
             return rough
-        return _mixed(rough / max(_worth(telling), 1e-9), self._by_signs(vector))
+        return _mixed(rough / max(_worth(telling), 1e-9), self._sketches.cosines(vector))
 
     def _candidates(self, rough: Numbers, allowed: Numbers, count: int) -> Numbers:
         """The facts to be compared exactly; if too few have any similarity, the newest too."""
         hits = np.flatnonzero(rough > 0)
         if len(hits) >= count:
-            return hits[_largest(rough[hits], count)]
+            nearest: Numbers = hits[largest(rough[hits], count)]
+            return nearest
         rest = np.flatnonzero(allowed & (rough <= 0))
-        newest = _largest(_view(self._created, np.float64)[rest], count - len(hits))
+        newest = largest(self._created.all[rest], count - len(hits))
         return np.concatenate([hits, rest[newest]])
 
     def _by_words(self, terms: list[_Term], chosen: Numbers) -> Numbers:
@@ -271,24 +287,16 @@ class FactIndex:
             at = np.searchsorted(term.places, chosen)
             at[at == len(term.places)] = 0
             scores += np.float32(term.worth) * (term.places[at] == chosen)
-        share: Numbers = scores * _view(self._norm, np.float32)[chosen] / max(_worth(terms), 1e-9)
+        share: Numbers = scores * self._norm.all[chosen] / max(_worth(terms), 1e-9)
         return share.clip(max=1.0)
 
-    def _vector(self, text: str) -> bytes | None:
-        """The question as a vector, without the names of those who said something."""
+    def _vector(self, text: str) -> Bytes | None:
+        """Return the vector of a question without the names of speakers."""
         if self._embedder is None:
             return None
         about = " ".join(term for term in text.split() if not _are_names(term, self._speakers))
-        return quantized(self._embedder, [about or text])[0]
-
-    def _by_signs(self, vector: bytes) -> Numbers:
-        different = np.zeros(self.rows, np.uint16)
-        for column, signs in zip(self._signs, sketch(vector), strict=True):
-            different += np.bitwise_count(_view(column, np.uint64) ^ np.uint64(signs))
-        return self._angles[different]
-
-    def _bytes_of(self, chosen: Numbers) -> Numbers:
-        return _view(self._bytes, np.int8).reshape(-1, self._dimensions)[chosen]
+        row: Bytes = quantised(self._embedder.embed([about or text]))[0]
+        return row
 
     def _overlap(self, tags: frozenset[str], chosen: Numbers) -> Numbers:
         overlap = np.zeros(len(chosen), np.float32)
@@ -299,9 +307,9 @@ class FactIndex:
     def _scores(
         self, chosen: Numbers, similarity: Numbers, overlap: Numbers, now: float
     ) -> Numbers:
-        age = np.maximum(now - _view(self._created, np.float64)[chosen], 0.0)
-        half_life = _view(self._half_life, np.float64)[chosen]
-        recency = _view(self._decay, np.float64)[chosen] * np.exp2(-age / half_life)
+        age = np.maximum(now - self._created.all[chosen], 0.0)
+        half_life = self._half_life.all[chosen]
+        recency = self._decay.all[chosen] * np.exp2(-age / half_life)
         within = _TAG_SHARE * overlap + _RECENCY_SHARE * np.minimum(recency, 1.0)
         scores: Numbers = STEP * (np.floor(similarity / STEP) + within)
         return scores
@@ -321,13 +329,8 @@ def _worth(terms: list[_Term]) -> float:
 
 
 def _are_names(word: str, speakers: set[str]) -> bool:
-    terms = terms_of(word)
+    terms = fact_terms(word)
     return bool(terms) and speakers.issuperset(terms)
-
-
-def _view(numbers: array[int] | array[float], kind: type) -> Numbers:
-    """An array's own memory; it must not outlive the search, for an array in use cannot grow."""
-    return np.frombuffer(numbers, kind) if numbers else np.zeros(0, kind)
 
 
 def _mixed(words: Numbers, cosine: Numbers) -> Numbers:
@@ -335,16 +338,9 @@ def _mixed(words: Numbers, cosine: Numbers) -> Numbers:
     return _WORDS_SHARE * words + (1.0 - _WORDS_SHARE) * near
 
 
-def _largest(numbers: Numbers, count: int) -> Numbers:
-    """The places of the largest numbers, in any order."""
-    if len(numbers) <= count:
-        return np.arange(len(numbers))
-    return np.argpartition(numbers, -count)[-count:]
-
-
 def _picked(score: Numbers, is_standing: list[bool], limit: int) -> list[int]:
     """The places of the best, with room for what stands whatever is asked."""
-    order: list[int] = np.argsort(-score, kind="stable").tolist()
+    order: list[int] = best(score, len(score)).tolist()
     standing = [at for at in order if is_standing[at]][: max(1, limit // 3)]
     others = [at for at in order[: limit + len(standing)] if at not in standing]
     chosen = {*standing, *others[: limit - len(standing)]}

@@ -44,10 +44,10 @@ class Indexes:
         """A fact with its vector, if there is an embedder."""
         if self.embedder is None:
             return NewFact(fact=fact)
-        from holdfast.facts.vectors import quantized  # noqa: PLC0415 - see above
+        from holdfast.search.vectors import quantised  # noqa: PLC0415 - see above
 
-        (vector,) = quantized(self.embedder, [spoken(fact.text, fact.said_by)])
-        return NewFact(fact=fact, embedder=self.embedder.name, vector=vector)
+        (vector,) = quantised(self.embedder.embed([spoken(fact.text, fact.said_by)]))
+        return NewFact(fact=fact, embedder=self.embedder.name, vector=vector.tobytes())
 
     async def search(self, scope: Scope, question: Question) -> list[tuple[Hit, Fact, FactIndex]]:
         """The best current facts of a scope, as they are in the store now."""

@@ -12,8 +12,8 @@ import re
 from collections.abc import Container
 from typing import NamedTuple
 
-from holdfast.condense.question import fold, is_stop_word, stem
-from holdfast.facts.words import terms_of
+from holdfast.search.stems import stem
+from holdfast.search.words import fact_terms, fold, is_stop_word
 
 ROLES = frozenset("user assistant system tool function developer model ai human".split())
 """Speakers without a name: everybody who writes to an assistant is its user."""
@@ -53,7 +53,7 @@ def names_in(text: str, speakers: Container[str]) -> Names:
     for match in _WORD.finditer(text):
         gap, end = text[end : match.start()], match.end()
         starts_sentence = not match.start() or not _SENTENCE_ENDS.isdisjoint(gap)
-        terms = tuple(terms_of(match[0]))
+        terms = tuple(fact_terms(match[0]))
         if spoken := {term for term in terms if term in speakers and term not in _NO_NAMES}:
             named |= spoken
         elif not is_shouted and _is_name(match[0], starts_sentence):

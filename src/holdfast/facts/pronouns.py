@@ -13,7 +13,7 @@ from typing import Any
 
 import re2  # type: ignore[import-untyped]
 
-from holdfast.condense.question import is_stop_word
+from holdfast.search.words import is_stop_word
 
 _OF_OTHERS = frozenset("you your yours you're you've you'll you'd u ur yourself y'all".split())
 _POINTING = frozenset("this these those here".split())

@@ -22,7 +22,7 @@ from holdfast.jobs.summarising import asks_models
 from holdfast.models.embedding import open_embedder
 from holdfast.models.protocol import CompletionModel
 from holdfast.settings import Settings
-from holdfast.store import Content, Scope, Store
+from holdfast.store import Content, Scope, Store, queue
 from holdfast.store.fact_shelf import MOST_CHARACTERS, MOST_NAME_CHARACTERS, NewFact
 from holdfast.store.queue import Job, NewJob
 from holdfast.summarise import ContentSummarizer, SummarizationLevel, SummarizationResult
@@ -34,9 +34,9 @@ _LEAST_WORDS = 4
 _PURPOSE = "who did what and when, decisions, preferences, numbers with units, ids and what is due"
 
 
-def job_of(content: Content, settings: Settings) -> NewJob:
+def job_of(content: Content) -> NewJob:
     """The job of reading a result: one for each content, whoever stored it."""
-    most = settings.summary_tokens_per_artifact
+    most = queue.SUMMARY_TOKENS
     return NewJob(kind=KIND, key=content.sha256, ref_id=content.ref_id, priority=3, most_cost=most)
 
 

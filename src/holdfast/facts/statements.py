@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import re2  # type: ignore[import-untyped]
 
-from holdfast.condense.question import is_stop_word
 from holdfast.facts.clauses import LEAST_CHARACTERS, Clause
 from holdfast.facts.pronouns import stands_alone
+from holdfast.search.words import is_stop_word
 from holdfast.store.fact_shelf import FactKind
 
 _MOST_CHARACTERS = 320

@@ -17,7 +17,6 @@ from holdfast.cite import Citation, CitingRules, is_long
 from holdfast.cite.remainder import REPEATED
 from holdfast.errors import PrivacyError
 from holdfast.expand.tool import NAME, OTHER_NAME, is_opener
-from holdfast.fitting.calls import call_of, calls_before, scalars
 from holdfast.fitting.draft import Draft, standing_for
 from holdfast.fitting.keeping import is_kept
 from holdfast.fitting.leaving import Leaving
@@ -28,10 +27,11 @@ from holdfast.fitting.pointing import Above, pointed, stays, was_pointed
 from holdfast.fitting.policy import Arrival, Decision, decide, rule_for
 from holdfast.fitting.pressing import LEAST_CACHED, Pressing, ToolCost
 from holdfast.fitting.state import BY_ENDS
+from holdfast.fitting.uses import call_of, calls_before, scalars
 from holdfast.store.records import Edit
 from holdfast.store.refs import DIGITS, canonical_parts, parse
 from holdfast.trim.anchors import asks
-from holdfast.trim.pasted import question_of
+from holdfast.trim.long_texts import question_of
 from holdfast.trim.standing import refs_of
 from holdfast.wire import DIALECTS, Block, Conversation, Message, ToolCall
 from holdfast.wire.blocks import hollow

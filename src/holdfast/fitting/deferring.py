@@ -2,8 +2,8 @@
 
 deferring: after core_tools, finding, measure and leaving, before arrival. The model searches the
 directory with one tool and calls the tools that it found with another, so schemas come after the
-cached prefix. Where the provider can defer schemas itself, they stay in the request with a mark,
-and the model calls a tool by its own name once it was found. Tools are the first part of the
+cached prefix (004-32). Where the provider can defer schemas itself, they stay in the request with a
+mark, and the model calls a tool by its own name once it was found. Tools are the first part of the
 provider's cached prefix, so the decision is made once for a session: later requests may show more
 tools in full, never fewer.
 """

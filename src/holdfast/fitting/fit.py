@@ -13,14 +13,13 @@ from typing import Any
 import msgspec
 
 from holdfast.cite import CitingRules
-from holdfast.fitting.access import shortens_in_place, uses_tools
 from holdfast.fitting.arrival import cite_arrivals, expansion_tool
 from holdfast.fitting.deferring import defer, unclaimed_tokens
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.ending import cannot_fit, ended
 from holdfast.fitting.finding import goes_on
 from holdfast.fitting.folding import Folded, fold
-from holdfast.fitting.in_place import shorten_in_place
+from holdfast.fitting.in_place import shorten_in_place, shortens_in_place, uses_tools
 from holdfast.fitting.keeping import keeping, put_back
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure

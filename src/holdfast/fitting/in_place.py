@@ -3,24 +3,40 @@
 in_place: after measure and leaving, beside folding, before fit. Parts are chosen in
 trim/in_place.py. A request is shortened only if it does not fit. A conversation that grows is
 shortened further than that, so that its next turns keep their prefix and the provider's cache.
+
+Decide whether the model of a request can open refs; if not, the request is shortened in place.
+`shortens_in_place` is the only place that decides this. The proxy could add `expand_ref` to a
+request without tools and answer its calls itself, but only models that are prompted to call tools
+use it: aider's models answer with edits of files, and the models of smolagents' CodeAgent answer
+with Python for an interpreter that has no `expand_ref`. Servers refuse tools, too: vLLM answers 400
+unless it was started with a parser for tool calls, and Ollama answers 400 for models whose template
+has no tools.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from itertools import accumulate
 from itertools import count as count_from
 
+from holdfast.expand.finding import offered_pair
+from holdfast.expand.recalling import recall_tool
+from holdfast.fitting.arrival import openers
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.folding import Folded, keeps_rules
 from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.options import FitOptions
+from holdfast.fitting.state import FitState
 from holdfast.trim.anchors import AnchorPreservationManager
 from holdfast.trim.in_place import InPlace
 from holdfast.trim.pieces import Bench, pieces_of
 from holdfast.trim.standing import edits_of, originals_of
-from holdfast.wire import Message
+from holdfast.wire import DIALECTS, Conversation, Message
+from holdfast.wire.running import RunningNote
+from holdfast.wire.tools import offered_tools
+from holdfast.wire.withdrawing import chosen_tools
 
 ROOM = 0.25
 """Share of the room for older contents that is freed in a conversation that grows, so that its next
@@ -125,3 +141,48 @@ class _States:
 
     def _is_valid(self, number: int) -> bool:
         return keeps_rules(self._draft.now, self.at(number).draft.now, self._measure.model)
+
+
+def shortens_in_place(draft: Draft, options: FitOptions, state: FitState | None) -> bool:
+    """Return whether a request is shortened in place because its model can open no ref.
+
+    That is so if neither the request nor its history has tools, or if the request forbids all tools
+    but the client's own. A user who disables `expand_ref`, or configures a model for summaries, has
+    chosen to fold. A request that continues one with refs keeps them: without these edits the bytes
+    sent before would change.
+    """
+    chose_folding = options.offer_expand == "never" or options.summary_tokens > 0
+    if not options.in_place or chose_folding or openers(draft.asked):
+        return False
+    if draft.known and state is not None and _shows_refs(state):
+        return False
+    return not uses_tools(draft.asked) or not _may_choose(draft.asked)
+
+
+def uses_tools(request: Conversation) -> bool:
+    """Return whether the client offers functions, or its history has tool calls."""
+    if any(not tool.hosted for tool in offered_tools(request)):
+        return True
+    return _CALLS.over(request)
+
+
+def _shows_refs(state: FitState) -> bool:
+    """Return whether the last request sent had refs, or tools that Holdfast added."""
+    return state.refs or recall_tool(state.sent)[1] or offered_pair(state.sent) is not None
+
+
+def _may_choose(request: Conversation) -> bool:
+    """Return whether the model may call a tool that the client does not name."""
+    choice = DIALECTS[request.dialect].params(request.rest).get("tool_choice")
+    if choice not in (None, "auto", "required"):
+        return False
+    names = {tool.name for tool in request.tools}
+    # Gemini has a list of the tools that may be called; Converse has all tools in that place.
+    return request.dialect == "converse" or names.isdisjoint(chosen_tools(request))
+
+
+def _any_calls(calls: bool, messages: Sequence[Message]) -> bool:
+    return calls or any(message.calls for message in messages)
+
+
+_CALLS: RunningNote[bool] = RunningNote("calls", False, _any_calls)

@@ -13,7 +13,7 @@ from holdfast.cite import CitingRules
 from holdfast.privacy import flags_in_json, secrets_in_json
 from holdfast.store.records import Content, Edit
 from holdfast.store.refs import digest, ref_id
-from holdfast.trim.runs import listed, run_digest
+from holdfast.trim.pieces import listed, run_digest
 from holdfast.trim.standing import refs_of
 from holdfast.wire import Message
 from holdfast.wire.message import spans_of

@@ -14,8 +14,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from holdfast.condense.question import Term, fold, terms
-from holdfast.condense.relevance import hits_by_text
 from holdfast.document.pasted import LONGEST_QUESTION, question_in
 from holdfast.errors import PrivacyError
 from holdfast.expand.content_match import ContentMatch, MatchRules, has_own_words, term_worths
@@ -25,6 +23,9 @@ from holdfast.fitting.folding import Folded
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.options import FitOptions
 from holdfast.fitting.state import FitState
+from holdfast.search.passages import hits_by_text
+from holdfast.search.query import Term, terms
+from holdfast.search.words import fold
 from holdfast.store.records import Edit
 from holdfast.store.refs import canonical, digest, parse
 from holdfast.trim.anchors import MARK, asks

@@ -101,7 +101,7 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Who looks for that passage: `match_content`, or a function that runs it elsewhere."""
     in_place: bool = False
     """Whether a request whose model can open no ref is shortened in place instead of folded: see
-    access.py. The proxy sets it; agents and adapters open refs themselves."""
+    in_place.py. The proxy sets it; agents and adapters open refs themselves."""
     offer_expand: OfferExpand = "auto"
     """From when on it is offered, where it is. Tools stand first in what providers cache: one that
     comes with the first citation has all before it written anew, one that is there from the start

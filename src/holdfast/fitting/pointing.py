@@ -17,7 +17,6 @@ from holdfast.cite import Citation, CitingRules
 from holdfast.cite.remainder import Standing, remainder
 from holdfast.condense.spans import counted
 from holdfast.errors import PrivacyError
-from holdfast.fitting.calls import call_of, calls_before, scalars
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.policy import Arrival
 from holdfast.fitting.repeats import (
@@ -31,6 +30,7 @@ from holdfast.fitting.repeats import (
     repeats,
     telling,
 )
+from holdfast.fitting.uses import call_of, calls_before, scalars
 from holdfast.trim.standing import STAND, edits_of, own_of, refs_of
 from holdfast.wire import Conversation, Message, ToolCall, ToolResult
 from holdfast.wire.message import result_texts

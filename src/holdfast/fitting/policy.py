@@ -20,8 +20,7 @@ import msgspec
 import re2  # type: ignore[import-untyped]
 
 from holdfast.cite import Citation, CitingRules, ToolRule, is_long
-from holdfast.cite.allowance import allowance
-from holdfast.cite.citation import VOCABULARY
+from holdfast.cite.citation import VOCABULARY, allowance
 from holdfast.condense.kinds import kind_of
 from holdfast.condense.source import Source
 from holdfast.fitting.uses import use_of

@@ -15,7 +15,7 @@ from holdfast.fitting.measure import Measure
 from holdfast.fitting.state import FitState
 from holdfast.store.records import Edit
 from holdfast.wire import Conversation, Message
-from holdfast.wire.normal_form import normal_form, without_marks
+from holdfast.wire.places import normal_form, without_marks
 from holdfast.wire.thinking import is_bound, without_thinking
 
 _SWITCHED_OFF = Edit(

@@ -4,18 +4,19 @@ targets · counters · final_turn · plain · telemetry · tool_budget → estim
 reports → guard, each using only what stands before it.
 """
 
-from holdfast.guard.counters import Counters
 from holdfast.guard.estimate import (
     estimate_messages_tokens,
     estimate_tool_schema_tokens,
     resolve_tokenizer,
 )
-from holdfast.guard.evaluation import ContextGuardBlockedEntry, ContextGuardEvaluation
 from holdfast.guard.final_turn import FinalReport, final_turn_guidance, meta_guidance
 from holdfast.guard.guard import ContextGuard, Status
+from holdfast.guard.reports import Counters
 from holdfast.guard.targets import (
     DEFAULT_CONTEXT_BUFFER_TOKENS,
     DEFAULT_CONTEXT_WINDOW_TOKENS,
+    ContextGuardBlockedEntry,
+    ContextGuardEvaluation,
     TargetContextConfig,
     resolve_target,
 )

@@ -15,17 +15,15 @@ import threading
 from collections.abc import Iterable
 from typing import Literal
 
-from holdfast.guard.counters import Counters
 from holdfast.guard.estimate import Tokenizer, tool_output_tokens
-from holdfast.guard.evaluation import ContextGuardEvaluation, Targets, exceeded
 from holdfast.guard.final_turn import (
     FINAL_REPORT_TOOL,
     PROGRESS_TOOL,
     FinalReport,
     FinalTurnReason,
 )
-from holdfast.guard.reports import Outbox
-from holdfast.guard.targets import TargetContextConfig
+from holdfast.guard.reports import Counters, Outbox
+from holdfast.guard.targets import ContextGuardEvaluation, TargetContextConfig, Targets, exceeded
 from holdfast.guard.telemetry import Listener, RequestMetrics, Trigger, log
 from holdfast.guard.tool_budget import (
     OutputStore,

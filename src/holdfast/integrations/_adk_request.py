@@ -83,12 +83,6 @@ def withhold(request: LlmRequest, names: frozenset[str]) -> None:
     request.config.tools = left
 
 
-def only_text(result: Mapping[str, Any] | Any) -> str | None:
-    """The text of a result that is one text, as those of most tools are."""
-    values = list(result.values()) if isinstance(result, Mapping) else [result]
-    return values[0] if len(values) == 1 and isinstance(values[0], str) else None
-
-
 def usage_of(response: LlmResponse) -> Mapping[str, Any] | None:
     usage = response.usage_metadata
     return None if usage is None else _json(usage)

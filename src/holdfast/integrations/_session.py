@@ -25,7 +25,7 @@ from holdfast.errors import (
     StoreError,
 )
 from holdfast.expand.calls import parse_call
-from holdfast.expand.misses import refusal
+from holdfast.expand.expansion import refusal
 from holdfast.fitting import FitOptions, Fitted
 from holdfast.integrations._host import Host, log
 from holdfast.integrations._thread import BY_OBJECT, Form, Memo, Thread, span_of

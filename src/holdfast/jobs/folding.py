@@ -16,13 +16,12 @@ from itertools import accumulate
 import msgspec
 
 from holdfast.jobs.protocol import Outcome
-from holdfast.jobs.summarising import SummariesOfContent, asks_models
-from holdfast.models.protocol import CompletionModel
+from holdfast.jobs.summarising import ContentJob, asks_models
 from holdfast.settings import Settings
-from holdfast.store import Scope, Store
+from holdfast.store import Scope, Store, Stored, queue
 from holdfast.store.queue import Job, NewJob
 from holdfast.store.records import Summary
-from holdfast.summarise import ContentSummarizer, SummarizationLevel, SummarizationResult
+from holdfast.summarise import SummarizationResult
 from holdfast.summarise.cache import cache_key
 from holdfast.summarise.levels import Place
 from holdfast.summarise.support import shared_words
@@ -59,7 +58,7 @@ class FoldSummaries:
 
     async def ask(self, scope: Scope, dialect: str, refs: Sequence[str]) -> None:
         """Queue what is not queued yet: the same messages are summarised once, whoever folds."""
-        most = self._settings.summary_tokens_per_artifact
+        most = queue.SUMMARY_TOKENS
         jobs = [
             NewJob(kind=KIND, key=self._key(dialect, ref), ref_id=ref, most_cost=most)
             for ref in refs
@@ -79,7 +78,7 @@ class FoldSummaries:
         """A name for the messages, and for all else that a summary of them depends on (X06)."""
         settings = self._settings
         models = (settings.summarization_provider, *settings.summarization_providers)
-        budget = settings.summary_tokens_per_artifact
+        budget = queue.SUMMARY_TOKENS
         how = cache_key(ref, *models, settings.summarization_prompt_version, budget)
         return f"{dialect}:{how}"
 
@@ -89,35 +88,19 @@ def fold_summaries(store: Store, settings: Settings) -> FoldSummaries | None:
     return FoldSummaries(store, settings) if asks_models(settings) else None
 
 
-class FoldSummariser:
-    """Does the job of summarising folded messages."""
+class FoldSummariser(ContentJob):
+    """The job that summarises folded messages."""
 
-    def __init__(
-        self, store: Store, settings: Settings, models: Sequence[CompletionModel] | None = None
-    ) -> None:
-        self._store = store
-        # Quotations in the place of a model's words are what the digest has already.
-        self._settings = msgspec.structs.replace(settings, summarization_extractive=False)
-        self._models = models
-
-    async def __call__(self, job: Job) -> Outcome:
-        """Have messages summarised; what is said of them is kept with the end of the job."""
-        stored = await self._store.get(job.scope.of(""), job.ref_id, peek=True)
-        if stored is None:
-            return Outcome(skipped="the content is gone")
+    async def _outcome(self, job: Job, stored: Stored) -> Outcome:
         texts = transcript(messages_in(stored.data, job.key.partition(":")[0]))
-        cache = SummariesOfContent(self._store, job.scope, stored.info.sha256)
-        summarizer = ContentSummarizer(self._settings, self._models, cache)
-        result = await summarizer.summarize(
-            _BETWEEN.join(texts), SummarizationLevel.HEADLINE, target_budget=job.most_cost
-        )
+        result, cost = await self._summarize(job, stored, _BETWEEN.join(texts))
         if not result.provider:
             return Outcome(skipped="the messages are too short to be summarised")
         telling = Telling(
             sentences_of(result, texts), result.model, result.checked, result.unsupported
         )
         summary = Summary(job.key, msgspec.json.encode(telling), stored.info.sha256)
-        return Outcome(cost=0 if result.cached else result.tokens_to, summary=summary)
+        return Outcome(cost=cost, summary=summary)
 
 
 def messages_in(data: bytes, dialect_name: str) -> list[Message]:

@@ -16,7 +16,7 @@ from holdfast.jobs import folding, summarising, sweeping
 from holdfast.jobs.protocol import Handler
 from holdfast.jobs.worker import Worker, WorkerRules
 from holdfast.settings import Settings
-from holdfast.store import Scope, Store
+from holdfast.store import Scope, Store, queue
 from holdfast.store.queue import IDLE_SECONDS, Quotas
 
 
@@ -37,9 +37,7 @@ def handlers(
     store: Store, settings: Settings, clock: Callable[[], float] = time.time
 ) -> dict[str, Handler]:
     """What can be done, by the kind of job."""
-    by_kind: dict[str, Handler] = {}
-    if settings.sweep_hours:
-        by_kind[sweeping.KIND] = sweeping.Sweeper(store, settings, clock)
+    by_kind: dict[str, Handler] = {sweeping.KIND: sweeping.Sweeper(store, settings, clock)}
     if summarising.asks_models(settings):
         by_kind[summarising.KIND] = summarising.Summariser(store, settings)
         by_kind[folding.KIND] = folding.FoldSummariser(store, settings)
@@ -50,18 +48,13 @@ def rules_of(settings: Settings, slots: int) -> WorkerRules:
     """How a worker goes about it, as the settings say."""
     return WorkerRules(
         slots=slots,
-        quotas=Quotas(
-            session=settings.summary_tokens_per_session,
-            day=settings.summary_tokens_per_day,
-            artifact=settings.summary_tokens_per_artifact,
-        ),
+        quotas=Quotas(day=settings.summary_tokens_per_day, artifact=queue.SUMMARY_TOKENS),
     )
 
 
-async def begin(store: Store, settings: Settings) -> None:
-    """Queue what recurs; it is there once, however many workers say so."""
-    if settings.sweep_hours:
-        await store.jobs.enqueue(Scope(), [sweeping.JOB])
+async def begin(store: Store) -> None:
+    """Queue the recurring jobs; each is in the queue once, however many workers call this."""
+    await store.jobs.enqueue(Scope(), [sweeping.JOB])
 
 
 @asynccontextmanager
@@ -78,7 +71,7 @@ async def background(
         yield None
         return
     worker = worker_of(store, settings, clock=clock, more=more)
-    running = asyncio.create_task(_run(worker, store, settings, patience))
+    running = asyncio.create_task(_run(worker, store, patience))
     try:
         yield worker
     finally:
@@ -86,9 +79,9 @@ async def background(
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def _run(worker: Worker, store: Store, settings: Settings, patience: float) -> None:
+async def _run(worker: Worker, store: Store, patience: float) -> None:
     if await worker.stopped(patience):
         return
     with suppress(StoreError):  # the next worker queues it
-        await begin(store, settings)
+        await begin(store)
     await worker.run()

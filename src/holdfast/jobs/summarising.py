@@ -9,6 +9,7 @@ stored, by its summaries: there a content is read from the start, and is summari
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -19,10 +20,10 @@ from holdfast.jobs.protocol import Outcome
 from holdfast.models.opening import EXTRACTIVE
 from holdfast.models.protocol import CompletionModel
 from holdfast.settings import Settings
-from holdfast.store import RefInfo, Scope, Store
+from holdfast.store import RefInfo, Scope, Store, Stored, queue
 from holdfast.store.queue import Job, NewJob
 from holdfast.store.rules import MOST_SUMMARY_CHARACTERS
-from holdfast.summarise import ContentSummarizer, SummarizationLevel
+from holdfast.summarise import ContentSummarizer, SummarizationLevel, SummarizationResult
 
 KIND = "summarise"
 OPENINGS = 2
@@ -42,18 +43,17 @@ def should_summarize(info: RefInfo) -> bool:
     return info.state == "fresh" and info.tokens >= LEAST_TOKENS
 
 
-def job_of(info: RefInfo, settings: Settings) -> NewJob:
+def job_of(info: RefInfo) -> NewJob:
     """The job of summarising a content: one for each content, whoever asks for it."""
-    most = settings.summary_tokens_per_artifact
+    most = queue.SUMMARY_TOKENS
     return NewJob(kind=KIND, key=info.sha256, ref_id=info.ref_id, most_cost=most)
 
 
 class SummaryQueue:
     """Has contents summarised that are worth it; whoever tells of one never fails for that."""
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._settings = settings
 
     async def opened(self, scope: Scope, info: RefInfo) -> None:
         """A content was opened; the second time, it is one that is opened again."""
@@ -64,38 +64,54 @@ class SummaryQueue:
         """A content was stored where its summary is shown from now on (004-54)."""
         if should_summarize(info):
             with suppress(StoreError):
-                await self._store.jobs.enqueue(scope, [job_of(info, self._settings)])
+                await self._store.jobs.enqueue(scope, [job_of(info)])
 
 
 def summary_queue(store: Store, settings: Settings) -> SummaryQueue | None:
     """Who queues summaries; None where no model is named that could write them."""
-    return SummaryQueue(store, settings) if asks_models(settings) else None
+    return SummaryQueue(store) if asks_models(settings) else None
 
 
-class Summariser:
-    """Does the job of summarising."""
+class ContentJob(ABC):
+    """A job that has models summarise one stored content; subclasses make its outcome."""
 
     def __init__(
         self, store: Store, settings: Settings, models: Sequence[CompletionModel] | None = None
     ) -> None:
         self._store = store
-        # Quotations in the place of a model's words are what there is already.
+        # The store has extracts of the content already, so only a model's own words help.
         self._settings = msgspec.structs.replace(settings, summarization_extractive=False)
         self._models = models
 
     async def __call__(self, job: Job) -> Outcome:
-        """Have a content summarised; what it is said to be changes with the end of the job."""
+        """Summarise the content of a job; its outcome is stored together with the job's end."""
         stored = await self._store.get(job.scope.of(""), job.ref_id, peek=True)
         if stored is None:
             return Outcome(skipped="the content is gone")
+        return await self._outcome(job, stored)
+
+    @abstractmethod
+    async def _outcome(self, job: Job, stored: Stored) -> Outcome:
+        """Return the outcome of a job on a content that is stored."""
+
+    async def _summarize(
+        self, job: Job, stored: Stored, text: str
+    ) -> tuple[SummarizationResult, int]:
+        """Return the summary of a text made from a content, and the tokens it cost."""
         cache = SummariesOfContent(self._store, job.scope, stored.info.sha256)
         summarizer = ContentSummarizer(self._settings, self._models, cache)
         result = await summarizer.summarize(
-            stored.data.decode("utf-8", "replace"),
-            SummarizationLevel.HEADLINE,
-            target_budget=job.most_cost,
+            text, SummarizationLevel.HEADLINE, target_budget=job.most_cost
         )
-        cost = 0 if result.cached else result.tokens_to
+        return result, 0 if result.cached else result.tokens_to
+
+
+class Summariser(ContentJob):
+    """The job that replaces the extract of a content by a model's summary."""
+
+    async def _outcome(self, job: Job, stored: Stored) -> Outcome:
+        text = stored.data.decode("utf-8", "replace")
+        result, cost = await self._summarize(job, stored, text)
         return Outcome(cost=cost, gist=result.text[:MOST_SUMMARY_CHARACTERS])
 
 

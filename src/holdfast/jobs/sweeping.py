@@ -17,6 +17,8 @@ from holdfast.store.queue import Job, NewJob
 KIND = "sweep"
 JOB = NewJob(kind=KIND, key="store", priority=3, max_attempts=0)
 """Tried for ever: were it to fail for good, nothing would be swept any more."""
+SWEEP_SECONDS = 3600.0
+"""Time between two sweeps. Times to live are set in hours, so that a shorter one finds little."""
 KEPT_SECONDS = 7 * 86_400.0
 """How long jobs that are over are remembered: so long, an equal one is not done again."""
 
@@ -46,7 +48,7 @@ class Sweeper:
         await self._store.jobs.forget_finished(KEPT_SECONDS)
         if has_removed:
             await self._store.scrub()
-        return Outcome(again_seconds=self._settings.sweep_hours * 3600)
+        return Outcome(again_seconds=SWEEP_SECONDS)
 
 
 async def close_idle(store: Store, scope: Scope, since: float) -> None:

@@ -11,20 +11,19 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import msgspec
-import numpy as np
 import re2  # type: ignore[import-untyped]
 
-from holdfast.condense.words import terms_of, words_of
 from holdfast.memory import dates
 from holdfast.memory.pieces import Span, pieces_of
 from holdfast.models.protocol import Embedder
-from holdfast.models.vectors import quantised
+from holdfast.search.postings import encoded
+from holdfast.search.vectors import quantised
+from holdfast.search.words import terms_of, words_of
 
 VERSION = 1
 TIME, FIRST_PERSON, WISH, RULE = 1, 2, 4, 8
 """Marks of a piece: it speaks of time, of the speaker, of a wish; it sets a standing rule."""
 
-_MOST_COUNT = 255
 _MOST_CAPITALS = 20
 _PATTERNS = {
     TIME: re2.compile(
@@ -125,7 +124,7 @@ def indexes_of(
 
 
 def _piece(text: str, span: Span, said_on: int) -> PieceIndex:
-    counts = Counter(terms_of(words_of(text)))
+    terms, counts = encoded(Counter(terms_of(words_of(text))))
     days = [day for meant in dates.spans_in(text, said_on) for day in meant]
     marks = sum(mark for mark, pattern in _PATTERNS.items() if pattern.search(text))
     capitals = 0
@@ -137,8 +136,8 @@ def _piece(text: str, span: Span, said_on: int) -> PieceIndex:
         start=span.start,
         end=span.end,
         tokens=span.tokens,
-        terms=np.fromiter(counts, dtype=np.uint32, count=len(counts)).tobytes(),
-        counts=bytes(min(times, _MOST_COUNT) for times in counts.values()),
+        terms=terms,
+        counts=counts,
         days=days,
         marks=marks,
         capitals=capitals,

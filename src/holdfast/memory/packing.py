@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.memory.arrays import Floats, Ints, ScopeArrays
+from holdfast.memory.arrays import ScopeArrays
 from holdfast.memory.passages import Passage, in_order, rendered, shown
 from holdfast.memory.ranking import Ranked
 from holdfast.memory.weights import DENSITY
+from holdfast.search import top
 from holdfast.store.turn_shelf import Remembered
 
 _HEADROOM = 1.02
@@ -61,7 +62,7 @@ def choose(
     if room.session is not None:
         number = arrays.sessions.get(room.session, -1)
         worth = np.where((arrays.session.all == number)[arrays.turn.all], worth, -np.inf)
-    best = _best(worth, _LOOKED_AT)
+    best = top.best(worth, _LOOKED_AT, later_first=True)
     turns = arrays.turn.all[best]
     rows = zip(
         best.tolist(),
@@ -88,14 +89,6 @@ def choose(
         days.add(day)
         chosen.setdefault(turn, Chosen(turn, [], value)).pieces.append(piece)
     return list(chosen.values())
-
-
-def _best(worth: Floats, most: int) -> Ints:
-    """The best places, best first; of equals the later."""
-    is_long = len(worth) > most
-    places = np.argpartition(-worth, most)[:most] if is_long else np.arange(len(worth))
-    best: Ints = places[np.lexsort((-places, -worth[places]))].astype(np.int32)
-    return best
 
 
 def passages_of(

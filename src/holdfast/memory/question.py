@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import re2  # type: ignore[import-untyped]
 
-from holdfast.condense.words import terms_of, words_of
 from holdfast.memory import dates
+from holdfast.search.words import terms_of, words_of
 
 MOST_CHARACTERS = 4_000
 """Of a question: of a longer one the beginning and the end are read."""

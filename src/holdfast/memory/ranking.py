@@ -13,12 +13,13 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from holdfast.memory.arrays import Floats, Ints, ScopeArrays
+from holdfast.memory.arrays import ScopeArrays
 from holdfast.memory.indexing import FIRST_PERSON, RULE, TIME, WISH
 from holdfast.memory.question import Question
+from holdfast.search.arrays import Floats, Ints
+from holdfast.search.bm25 import USUAL, rarity
+from holdfast.search.fusion import deviations, summed, weighted
 
-_K1, _B = 1.2, 0.75
-"""BM25's own, as everyone has them."""
 _RAREST = 6
 """Words of a question by which `rarest_words` goes."""
 
@@ -51,11 +52,8 @@ def rank(
 ) -> Ranked:
     """Score every piece."""
     signals = signals_of(arrays, question, vector)
-    parts = {name: signals[name] * np.float32(weights[name]) for name in weights if name in signals}
-    scores = np.zeros(len(arrays.turn), np.float32)
-    for part in parts.values():
-        scores += part
-    return Ranked(scores, parts)
+    parts = weighted(signals, weights)
+    return Ranked(summed(parts.values(), (len(arrays.turn),)), parts)
 
 
 def signals_of(arrays: ScopeArrays, question: Question, vector: Floats | None) -> dict[str, Floats]:
@@ -64,7 +62,7 @@ def signals_of(arrays: ScopeArrays, question: Question, vector: Floats | None) -
     standing = _standing(arrays)
     signals = _word_signals(arrays, standing, question)
     if vector is not None and arrays.vectors is not None:
-        meaning = arrays.alike(vector)
+        meaning = arrays.cosines(vector)
         of_turns = np.bincount(turn, weights=meaning, minlength=len(arrays)) / np.maximum(
             arrays.pieces.all, 1
         )
@@ -87,8 +85,7 @@ def signals_of(arrays: ScopeArrays, question: Question, vector: Floats | None) -
 def _scaled(name: str, values: Floats) -> Floats:
     if name not in _SCALED or not len(values):
         return values
-    spread = float(values.std())
-    scaled: Floats = (values - values.mean()) / np.float32(spread if spread > 1e-9 else 1.0)
+    scaled = deviations(values)
     if name in _SHAPES:
         np.clip(scaled, -_MOST_SHAPE, _MOST_SHAPE, out=scaled)
     return scaled.astype(np.float32, copy=False)
@@ -180,21 +177,18 @@ def _word_signals(
         holding, counts = arrays.postings.of(term)
         if not len(holding):
             continue
-        rarity = float(np.log1p((pieces - len(holding) + 0.5) / (len(holding) + 0.5)))
-        gains = rarity * counts * (_K1 + 1) / (counts + norms[0][holding])
-        full[holding] += gains
+        worth = rarity(len(holding), pieces)
+        full[holding] += USUAL.gains(worth, counts, norms[0][holding])
         if term not in question.about:
             continue
-        holdings.append((rarity, holding))
+        holdings.append((worth, holding))
         turns, per_turn = _summed(turn[holding], counts, len(arrays))
         near = standing.around[:, turns]
         repeated = np.tile(per_turn, len(near))
         near_turns, near_counts = _summed(near.ravel(), repeated, len(arrays))
-        norm = norms[1][near_turns]
-        around[near_turns] += rarity * near_counts * (_K1 + 1) / (near_counts + norm)
+        around[near_turns] += USUAL.gains(worth, near_counts, norms[1][near_turns])
         eras, era_counts = _summed(arrays.episode.all[turns], per_turn, arrays.episodes)
-        norm = norms[2][eras]
-        episodes[eras] += rarity * era_counts * (_K1 + 1) / (era_counts + norm)
+        episodes[eras] += USUAL.gains(worth, era_counts, norms[2][eras])
     return {
         "words": full,
         "words_around": around[turn],
@@ -204,9 +198,9 @@ def _word_signals(
 
 
 def _norm(lengths: np.ndarray[Any, Any]) -> Floats:
-    """What BM25 adds to a count, for texts of these lengths."""
+    """Return BM25's length penalty of texts."""
     mean = float(lengths.mean()) if len(lengths) else 1.0
-    norm: Floats = (_K1 * (1 - _B + _B * lengths / max(mean, 1e-6))).astype(np.float32)
+    norm: Floats = USUAL.norms(lengths, max(mean, 1e-6)).astype(np.float32)
     return norm
 
 
@@ -220,6 +214,6 @@ def _summed(places: Ints, counts: Floats, size: int) -> tuple[Ints, Floats]:
 def _rarest(holdings: list[tuple[float, Ints]], pieces: int) -> Floats:
     """The rarity of the question's rarest words that a piece holds, summed."""
     sums = np.zeros(pieces, np.float32)
-    for rarity, holding in sorted(holdings, key=lambda each: -each[0])[:_RAREST]:
-        sums[holding] += rarity
+    for worth, holding in sorted(holdings, key=lambda each: -each[0])[:_RAREST]:
+        sums[holding] += worth
     return sums

@@ -17,10 +17,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from holdfast.condense.words import words_of
 from holdfast.errors import HoldfastError
 from holdfast.memory import dates
-from holdfast.memory.arrays import Floats, ScopeArrays
+from holdfast.memory.arrays import ScopeArrays
 from holdfast.memory.held import MOST_TURNS, HeldArrays, off_loop
 from holdfast.memory.indexing import Readable, indexes_of, maker_of
 from holdfast.memory.packing import Chosen, Room, choose, packed, passages_of
@@ -29,6 +28,8 @@ from holdfast.memory.question import read_question
 from holdfast.memory.ranking import Ranked, rank
 from holdfast.memory.weights import weights_of
 from holdfast.models.protocol import Embedder
+from holdfast.search.arrays import Floats
+from holdfast.search.words import words_of
 from holdfast.store import Scope, Store
 from holdfast.store.turn_shelf import MOST_AT_ONCE, NewTurn, Remembered, TurnFilter, print_of
 

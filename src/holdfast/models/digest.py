@@ -18,14 +18,15 @@ from typing import NamedTuple
 
 from holdfast.condense import text as plain_text
 from holdfast.condense.condenser import Passage
+from holdfast.condense.excerpt import excerpt
 from holdfast.condense.kinds import condenser_for
-from holdfast.condense.question import fold, is_stop_word
-from holdfast.condense.relevance import excerpt, rank
 from holdfast.condense.severity import alert_lines, level
 from holdfast.condense.severity import rank as gravity
 from holdfast.condense.source import Source
 from holdfast.condense.spans import cut, lines_where
 from holdfast.models.protocol import Completion
+from holdfast.search.passages import rank
+from holdfast.search.words import fold, is_stop_word
 from holdfast.tokens.vocabulary import count_ordinary
 
 Count = Callable[[str], int]

@@ -3,6 +3,10 @@
 embedding: after minilm and joined. The packages are optional, imported when a text is embedded;
 their weights come with them, and nothing is ever fetched. Where WordLlama is not installed there is
 no embedder, and whoever wants one goes by words; MiniLM is asked for by name, and missed by name.
+
+Two embedders as one: a text's vectors behind each other, so that what is near is near by both. The
+two are never compared with each other: each part of a vector meets the same part of another, and
+the product of two joined vectors is the mean of both likenesses, by their shares.
 """
 
 from __future__ import annotations
@@ -20,10 +24,28 @@ import numpy as np
 
 from holdfast.errors import SettingsError
 from holdfast.extras import how_to_install, is_installed
-from holdfast.models.joined import JoinedEmbedder
 from holdfast.models.minilm import MiniLmEmbedder
 from holdfast.models.protocol import Embedder
 from holdfast.settings import Settings
+
+
+class JoinedEmbedder:
+    """What two embedders make of a text; the second has a share of the likeness."""
+
+    def __init__(self, first: Embedder, second: Embedder, share: float) -> None:
+        self._parts = ((first, (1 - share) ** 0.5), (second, share**0.5))
+        self.name = f"{first.name} + {share} {second.name}"
+        self.dimensions = first.dimensions + second.dimensions
+        self.is_quick = first.is_quick and second.is_quick
+
+    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """A vector of length 1 for each text; see `Embedder`."""
+        if not texts:
+            return []
+        sides = [np.asarray(of.embed(texts), np.float32) * scale for of, scale in self._parts]
+        vectors: list[list[float]] = np.concatenate(sides, axis=1).tolist()
+        return vectors
+
 
 _PACKAGE = "wordllama"
 _DIMENSIONS = 256
@@ -47,10 +69,10 @@ def recall_embedder(settings: Settings) -> Embedder | None:
     Raises:
         SettingsError: MiniLM is asked for, and not installed.
     """
-    chosen = settings.recall_embedder
+    chosen = settings.embedder
     if chosen == "words":
         return None
-    return open_embedder() if chosen == "wordllama" else _minilm("recall_embedder")
+    return open_embedder() if chosen == "wordllama" else _minilm()
 
 
 def tool_embedder(settings: Settings) -> Embedder | None:
@@ -61,22 +83,22 @@ def tool_embedder(settings: Settings) -> Embedder | None:
     Raises:
         SettingsError: MiniLM is asked for, and not installed.
     """
-    chosen = settings.tool_embedder
+    chosen = settings.embedder
     if chosen == "words":
         return None
     wordllama = open_embedder()
     if chosen == "wordllama":
         return wordllama
-    minilm = _minilm("tool_embedder")
+    minilm = _minilm()
     return minilm if wordllama is None else JoinedEmbedder(wordllama, minilm, _MINILM_SHARE)
 
 
-def _minilm(setting: str) -> MiniLmEmbedder:
+def _minilm() -> MiniLmEmbedder:
     if not is_installed("embed"):
         raise SettingsError(
             "MiniLM is not installed",
-            where=setting,
-            fix=f"{how_to_install('embed')} Or set {setting} to wordllama.",
+            where="embedder",
+            fix=f"{how_to_install('embed')} Or set embedder to wordllama.",
         )
     return MiniLmEmbedder()
 

@@ -17,9 +17,10 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.condense.condenser import Passage
-from holdfast.condense.question import terms
-from holdfast.condense.relevance import excerpt, hits_by_text, rank
+from holdfast.condense.excerpt import excerpt
 from holdfast.models.sources import Asked, Held, asked, held, passages, quotations, refs_in
+from holdfast.search.passages import hits_by_text, rank
+from holdfast.search.query import terms
 from holdfast.tokens.vocabulary import count_ordinary
 from holdfast.wire import Conversation, Message
 from holdfast.wire.reader import dialect_named

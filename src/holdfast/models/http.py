@@ -78,14 +78,14 @@ class HttpModel:
             raise ModelUnavailableError(
                 f"the provider cannot be reached ({type(error).__name__})",
                 where=self.name,
-                fix="Check openai_upstream, and that somebody listens there.",
+                fix="Check url in [upstreams.openai], and that somebody listens there.",
             ) from None
         except ValueError:
             # A header cannot hold it; its text would quote the key.
             raise ModelRefusedError(
                 "the request cannot be written",
                 where=self.name,
-                fix="Look for the end of a line in openai_key.",
+                fix="Look for the end of a line in key of [upstreams.openai].",
             ) from None
         if status != 200:
             raise _failure(status, headers, self.name)
@@ -133,7 +133,7 @@ def _failure(status: int, headers: dict[str, str], name: str) -> ModelError:
 
 def _fix(status: int) -> str:
     if status in (401, 403):
-        return "Check the key: openai_key."
+        return "Check key in [upstreams.openai]."
     if status == 404:
         return "Check the name of the model, and the address."
     if 300 <= status < 400:

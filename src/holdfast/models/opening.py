@@ -5,7 +5,7 @@ work is told at once, all else when the model is first asked.
 
     extractive                     our own: it quotes
     [cli]claude:haiku              the program of that name, which must be installed
-    openai:…, ollama:…, mine:…     the address in openai_upstream, or OpenAI's own with openai_key
+    openai:…, ollama:…, mine:…     the address in [upstreams.openai], or OpenAI's own with its key
     anything else                  Pydantic AI, if it is installed
 """
 
@@ -50,9 +50,8 @@ def open_model(provider_id: str, settings: Settings) -> CompletionModel:
             _refuse_if_forbidden(settings, name)
         from holdfast.models.http import HttpModel  # noqa: PLC0415 - its client takes 200 ms
 
-        return HttpModel(
-            name, id_.model, url=url, key=settings.openai_key, window=window, timeout=timeout
-        )
+        key = settings.upstream("openai").key
+        return HttpModel(name, id_.model, url=url, key=key, window=window, timeout=timeout)
     _refuse_if_forbidden(settings, name)
     return PydanticModel(name, id_.id, window=window, timeout=timeout)
 
@@ -79,12 +78,13 @@ def _address(id_: ProviderId, settings: Settings) -> str:
     """Where a model like OpenAI's is; empty if it is another's, or the settings name no address."""
     if id_.provider not in ("openai", "unknown") and not id_.is_local and not id_.is_program:
         return ""
-    url = settings.openai_upstream or (_OPENAI if settings.openai_key else "")
+    upstream = settings.upstream("openai")
+    url = upstream.url or (_OPENAI if upstream.key else "")
     parts = urlsplit(url)
     if url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.username):
         raise SettingsError(
             "the upstream is no HTTP address",
-            where="openai_upstream",
+            where="upstreams.openai",
             fix=f"Give one such as {_OPENAI}, without a user name.",
         )
     return url

@@ -103,14 +103,21 @@ def held(conversation: Conversation, question: Asked, tool: str | None) -> Itera
             yield Held("the instructions", block.text)
     for index, message in enumerate(conversation.messages):
         if index == question.at and question.about:
-            yield Held(_who(message, index), question.about)
+            yield _said(message, index, question.about)
         for block in message.blocks:
             if isinstance(block, ToolCall):
                 names[block.id] = block.name
             elif isinstance(block, ToolResult) and block.text.strip():
                 yield _result(block, block.name or names.get(block.call_id, ""), tool)
             elif _is_said(block, message) and index != question.at:
-                yield Held(_who(message, index), text_of(block))
+                yield _said(message, index, text_of(block))
+
+
+def _said(message: Message, index: int, text: str) -> Held:
+    """Return a text of a message; a passage opened ahead is content of its ref, not the user's."""
+    if message.role == "user" and (opened := _OPENED.search(text)):
+        return Held(f"the stored {opened[1]}", text[opened.start() :], opened[1])
+    return Held(_who(message, index), text)
 
 
 def _result(block: ToolResult, name: str, tool: str | None) -> Held:

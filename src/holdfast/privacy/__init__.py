@@ -4,8 +4,16 @@ detector → vendor_keys → credentials · personal, escapes → detectors → 
 stands before it.
 """
 
-from holdfast.privacy.detectors import Finding, find, flags, flags_in_json, secrets_in_json
-from holdfast.privacy.policy import Policy, apply, mask
+from holdfast.privacy.detectors import (
+    Finding,
+    Policy,
+    apply,
+    find,
+    flags,
+    flags_in_json,
+    mask,
+    secrets_in_json,
+)
 
 __all__ = [
     "Finding",

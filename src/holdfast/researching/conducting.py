@@ -215,7 +215,7 @@ class _Run:
         questions = self.state.sub_questions
         self._tell("analyse", len(self.record.analysed), len(questions))
         waiting = [n for n in range(len(questions)) if n not in self.record.analysed]
-        lane = asyncio.Semaphore(self.settings.research_parallel)
+        lane = asyncio.Semaphore(self.settings.parallel_calls)
 
         async def analysed(number: int) -> Analysed:
             async with lane:

@@ -15,12 +15,12 @@ import msgspec
 import numpy as np
 
 from holdfast.allocate import Confidence
-from holdfast.condense.words import terms_of, words_of
 from holdfast.researching.index import PassageIndex, names_in
 from holdfast.researching.passages import sentences
 from holdfast.researching.places import SourceContent
 from holdfast.researching.ranking import rank
 from holdfast.researching.records import Finding, Quote
+from holdfast.search.words import terms_of, words_of
 from holdfast.summarise.measures import Figure, figure_at, plain
 
 _MOST = 400

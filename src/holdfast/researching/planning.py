@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 
-from holdfast.condense.question import is_stop_word
-from holdfast.condense.words import words_of
+from holdfast.search.words import is_stop_word, words_of
 
 MOST = 6
 _LONGEST = 4_000

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from holdfast.condense.words import terms_of, words_of
-from holdfast.memory.arrays import Floats
 from holdfast.researching.index import PassageIndex, names_in
+from holdfast.search.arrays import Floats
+from holdfast.search.words import terms_of, words_of
 
 _OF_SOURCE = 0.3
 """What a passage has of its source's bearing: `He was born in 1911` names nobody."""

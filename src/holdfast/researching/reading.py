@@ -15,12 +15,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from holdfast.condense.words import terms_of, words_of
-from holdfast.memory.arrays import Ints
 from holdfast.models.protocol import Embedder
-from holdfast.models.vectors import quantised
 from holdfast.researching.passages import cut_up
 from holdfast.researching.similar import Sketch, sketch
+from holdfast.search.arrays import Ints
+from holdfast.search.postings import encoded
+from holdfast.search.vectors import quantised
+from holdfast.search.words import terms_of, words_of
 from holdfast.store import Scope, Store
 
 _VERSION = 1
@@ -29,7 +30,6 @@ _MOST_TEXT = 2_000
 """Characters of a passage that are embedded."""
 _TOGETHER = 8
 """Passages that are embedded at once: an embedder holds 200 KB for each while it does."""
-_MOST_COUNT = 255
 
 
 class SourceReading(msgspec.Struct, frozen=True, array_like=True):
@@ -87,13 +87,12 @@ def read_text(text: str, embedder: Embedder | None = None) -> SourceReading:
     """Read a text; linear in its length."""
     spans = [(start, stop) for _, start, stop in cut_up(text, 0)]
     passages = [text[start:stop] for start, stop in spans]
-    words = [Counter(terms_of(words_of(passage))) for passage in passages]
-    pairs = [(term, min(n, _MOST_COUNT)) for counter in words for term, n in counter.items()]
+    counts = [encoded(Counter(terms_of(words_of(passage)))) for passage in passages]
     return SourceReading(
         np.array(spans, np.int32).tobytes(),
-        np.fromiter(map(len, words), np.int32, len(words)).tobytes(),
-        np.fromiter((term for term, _ in pairs), np.uint32, len(pairs)).tobytes(),
-        bytes(count for _, count in pairs),
+        np.fromiter((len(each) for _, each in counts), np.int32, len(counts)).tobytes(),
+        b"".join(terms for terms, _ in counts),
+        b"".join(each for _, each in counts),
         _vectors(passages, embedder),
         sketch(text).tobytes(),
     )

@@ -113,8 +113,9 @@ class Brave(_Http):
 
 def open_search(settings: Settings) -> SearchProvider | None:
     """The provider that the settings name; None if they name none."""
-    address, key = settings.search_url, settings.search_key
-    match settings.search_provider:
+    search = settings.web_search
+    address, key = search.url, search.key
+    match search.provider:
         case "searxng" if address:
             return SearXng(address)
         case "tavily" if key:
@@ -125,8 +126,8 @@ def open_search(settings: Settings) -> SearchProvider | None:
             return None
     raise SettingsError(
         "the search provider lacks its address or its key",
-        where="search_provider",
-        fix="Set search_url for searxng, search_key for tavily and brave.",
+        where="web_search",
+        fix="Set its url for searxng, its key for tavily and brave.",
     )
 
 

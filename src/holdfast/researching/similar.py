@@ -7,12 +7,11 @@ is linear: of many that share a hash, a few are looked at.
 
 from __future__ import annotations
 
-import zlib
 from typing import Any
 
 import numpy as np
 
-from holdfast.condense.words import words_of
+from holdfast.search.words import number_of, words_of
 
 NEARLY = 0.8
 """The share of runs that two texts must have in common to be one voice: a page and its mirror, an
@@ -33,9 +32,7 @@ def sketch(text: str) -> Sketch:
     words = words_of(text[:_MOST_CHARACTERS].lower())
     if len(words) < _FEWEST_WORDS:
         return np.empty(0, np.uint64)
-    numbers = np.fromiter(
-        (zlib.crc32(word.encode("utf-8", "replace")) for word in words), np.uint64, len(words)
-    )
+    numbers = np.fromiter(map(number_of, words), np.uint64, len(words))
     runs = sum(numbers[n : len(numbers) - 3 + n] * factor for n, factor in enumerate(_FACTORS))
     mixed = np.asarray(runs, np.uint64) * _MIX
     hashes: Sketch = np.unique(mixed ^ (mixed >> np.uint64(29)))

@@ -1,6 +1,6 @@
-"""Settings of summaries, allocation, and work behind the answers.
+"""Settings of background jobs, allocation, memory, research and summaries.
 
-background: after content, before table.
+background: after content, before upstreams.
 """
 
 from __future__ import annotations
@@ -14,60 +14,58 @@ from holdfast.settings.content import ContentSettings
 from holdfast.settings.keys import Secret
 
 
+class WebSearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The search service that research uses."""
+
+    provider: Literal["none", "searxng", "tavily", "brave"] = "none"
+    url: str = ""
+    """Base URL of the service; empty: that of Tavily or Brave."""
+    key: Secret[str] = ""
+    """API key of Tavily or Brave."""
+
+    def __repr__(self) -> str:
+        return f"<WebSearch {self.provider}>"
+
+
 class BackgroundSettings(ContentSettings, frozen=True, kw_only=True):
-    """What is made of contents, by whom, and how much of it there may be."""
+    """Background jobs, allocation, memory, research and summaries."""
 
     background_jobs: Annotated[
         bool,
         Meta(
-            description="Whether the library and the proxy do jobs of the queue beside their own "
-            "work; off: only `holdfast worker` does."
+            description="Run queued jobs in the background of the library and the proxy. off: only "
+            "`holdfast jobs worker` runs them."
         ),
     ] = True
-    sweep_hours: Annotated[
-        float,
-        Meta(
-            ge=0,
-            description="How often what is out of date is removed by itself, in hours: originals "
-            "past their time, and what closed sessions left; 0: only by `holdfast store gc`.",
-        ),
-    ] = 1.0
     sweep_idle_days: Annotated[
         float,
         Meta(
             ge=0,
-            description="Sessions that nobody has used for so many days are closed by the sweep, "
-            "and what only they refer to goes; 0: none is.",
+            description="Days without use after which a session is closed and the content that "
+            "only it refers to is deleted; 0: never.",
         ),
     ] = 0.0
     retain_days: Annotated[
         float,
         Meta(
             ge=0,
-            description="Sessions that nobody has used for so many days are deleted by the sweep "
-            "and by `holdfast store gc`, with all that is theirs; so is what belongs to no session "
-            "and is as old; 0: nothing is deleted by its age.",
+            description="Days without use after which a session is deleted with all its data, and "
+            "content that belongs to no session likewise; 0: never.",
         ),
     ] = 0.0
-    summary_tokens_per_session: Annotated[
-        int, Meta(ge=1, description="Most tokens of summaries that a session may be given.")
-    ] = 5_000
     summary_tokens_per_day: Annotated[
         int,
         Meta(
             ge=1,
-            description="Most tokens of summaries in a day (UTC), for each user and tenant; what "
-            "is over waits for the next.",
+            description="Maximum tokens of summaries per user, tenant and day (UTC); jobs over the "
+            "maximum wait for the next day.",
         ),
     ] = 50_000
-    summary_tokens_per_artifact: Annotated[
-        int, Meta(ge=1, description="Most tokens of the summary of one content.")
-    ] = 120
     token_management_enabled: Annotated[
         bool,
         Meta(
-            description="Whether the proxy makes requests fit and allocation makes prompts fit; "
-            "off: everything passes through, byte for byte."
+            description="Fit requests in the proxy and prompts in allocation. off: everything "
+            "passes through unchanged."
         ),
     ] = True
     token_safety_margin: Annotated[
@@ -75,7 +73,7 @@ class BackgroundSettings(ContentSettings, frozen=True, kw_only=True):
         Meta(
             ge=0,
             lt=1,
-            description="Share of a phase's budget that is left free for errors of counting.",
+            description="Share of a phase's budget that is left free for counting errors.",
         ),
     ] = 0.1
     analysis_budget_percent: Annotated[
@@ -83,67 +81,53 @@ class BackgroundSettings(ContentSettings, frozen=True, kw_only=True):
         Meta(
             gt=0,
             le=1,
-            description="Share of a model's context that sources may take in an analysis or a "
-            "refinement.",
+            description="Share of a model's context for sources in an analysis or a refinement.",
         ),
     ] = 0.8
     synthesis_budget_percent: Annotated[
         float,
-        Meta(
-            gt=0, le=1, description="Share of a model's context that they may take in a synthesis."
-        ),
+        Meta(gt=0, le=1, description="Share of a model's context for sources in a synthesis."),
     ] = 0.85
     allow_content_dropping: Annotated[
         bool,
         Meta(
-            description="Whether contents that do not fit in any form are left out of a prompt; "
-            "off: that is an error."
+            description="Leave content out of a prompt if no form of it fits. off: raise an error "
+            "instead."
         ),
     ] = True
     min_items_per_phase: Annotated[
         int,
         Meta(
             ge=0,
-            description="How many contents a prompt must hold, however little of each; if not even "
-            "they fit, that is an error.",
+            description="Minimum number of items in a prompt, however short each is; an error if "
+            "they do not fit.",
         ),
     ] = 3
     enable_content_citations: Annotated[
         bool,
-        Meta(description="Whether results of an agent's actions are cited; else they stay whole."),
+        Meta(description="Replace long results by citations. off: results are sent in full."),
     ] = True
-    recall_embedder: Annotated[
+    embedder: Annotated[
         Literal["wordllama", "minilm", "words"],
         Meta(
-            description="By which meaning recall compares what was said: wordllama's, if the extra "
-            "embeddings is installed; minilm's, better and slower, which needs the extra embed; or "
-            "none, by words alone. After a change, `holdfast recall --reindex`."
-        ),
-    ] = "wordllama"
-    tool_embedder: Annotated[
-        Literal["wordllama", "minilm", "words"],
-        Meta(
-            description="By which meaning tools are searched: wordllama's, if the extra embeddings "
-            "is installed; minilm's beside it, better and much slower, which needs the extra "
-            "embed; or none, by words alone."
+            description="Embedder of memory recall and tool search: wordllama (extra embeddings; "
+            "words if it is not installed), minilm (extra embed; better and much slower), or words "
+            "alone. Run `holdfast memory recall --reindex` after a change."
         ),
     ] = "wordllama"
     enable_facts_ledger: Annotated[
         bool,
         Meta(
-            description="Whether facts are taken from results when they are cited, and from "
-            "messages when they are remembered; off: only what is added by hand is known."
+            description="Extract facts from cited results and remembered messages. off: only facts "
+            "that are added by hand are known."
         ),
     ] = True
     content_archive_enabled: Annotated[
-        bool, Meta(description="Whether the content archive keeps originals on the disk.")
+        bool, Meta(description="Keep originals on disk in the content archive.")
     ] = False
     content_archive_ttl_hours: Annotated[
         float,
-        Meta(
-            ge=0,
-            description="How long the archive keeps an original, in hours; 0 is for good.",
-        ),
+        Meta(ge=0, description="Hours until archived content expires; 0: it never expires."),
     ] = 72.0
     research_archive_dir: Annotated[
         str, Meta(description="Folder of the content archive; empty: archive in data_dir.")
@@ -151,93 +135,89 @@ class BackgroundSettings(ContentSettings, frozen=True, kw_only=True):
     allow_urls: Annotated[
         bool,
         Meta(
-            description="Whether research may read pages of the web; addresses of private "
-            "networks never are."
+            description="Let research read web pages. Addresses in private networks are always "
+            "refused."
         ),
     ] = False
-    search_provider: Annotated[
-        Literal["none", "searxng", "tavily", "brave"],
+    web_search: Annotated[
+        WebSearch,
         Meta(
-            description="Who finds further pages for a research, if allow_urls is on; none: only "
-            "the sources that were given are searched."
+            description="Search service that finds further pages for research, if allow_urls is "
+            "on; provider is none, searxng (with a url), tavily or brave (with a key): "
+            '{ provider = "searxng", url = "http://localhost:8080" }.'
         ),
-    ] = "none"
-    search_url: Annotated[
-        str,
-        Meta(
-            description="Address of the search provider, such as http://localhost:8080 for a "
-            "SearXNG; empty: tavily's or brave's own."
-        ),
-    ] = ""
-    search_key: Annotated[Secret[str], Meta(description="Key for tavily or brave.")] = ""
-    research_parallel: Annotated[
+    ] = msgspec.field(default_factory=WebSearch)
+    parallel_calls: Annotated[
         int,
-        Meta(ge=1, le=64, description="Most sources that are read, and models asked, at once."),
+        Meta(
+            ge=1,
+            le=64,
+            description="Maximum concurrent model calls of a summary or a research, and of sources "
+            "that a research reads.",
+        ),
     ] = 4
     summarization_provider: Annotated[
         str,
         Meta(
-            description="The provider that summaries are asked of, such as [cli]gemini:flash or "
-            "openai:gpt-5-mini; empty: quotations, without a model."
+            description="Model that writes summaries, such as [cli]gemini:flash or "
+            "openai:gpt-5-mini; empty: summaries are quotations, without a model."
         ),
     ] = ""
     summarization_providers: Annotated[
         list[str],
-        Meta(description="Providers that are asked in turn where the one before fails."),
+        Meta(description="Fallback models, tried in this order after summarization_provider."),
     ] = msgspec.field(default_factory=list)
     summarization_timeout: Annotated[
-        float, Meta(gt=0, description="How long a provider may take for one answer, in seconds.")
+        float, Meta(gt=0, description="Timeout of a request to a summary model in seconds.")
     ] = 120.0
     summarization_max_retries: Annotated[
         int,
-        Meta(ge=0, le=100, description="How often a provider is asked again after it has failed."),
+        Meta(ge=0, le=100, description="Maximum retries after a summary model has failed."),
     ] = 2
     summarization_retry_delay: Annotated[
         float,
         Meta(
             ge=0,
-            description="Seconds before a provider is asked again; a longer wait that it asks for "
-            "itself is kept, up to summarization_timeout.",
+            description="Seconds before a retry. A longer delay that the provider asks for is "
+            "obeyed, up to summarization_timeout.",
         ),
     ] = 3.0
     summarization_cache_enabled: Annotated[
-        bool, Meta(description="Whether summaries by models are kept, and used again.")
+        bool, Meta(description="Store summaries that models wrote, and reuse them.")
     ] = True
     summarization_cache_ttl_hours: Annotated[
-        float, Meta(ge=0, description="How long they are kept, in hours; 0 is for good.")
+        float,
+        Meta(ge=0, description="Hours until a stored summary expires; 0: it never expires."),
     ] = 24.0
     summarization_prompt_version: Annotated[
-        str, Meta(description="A name for the prompt; with another one every summary is made anew.")
+        str,
+        Meta(description="Version of the summary prompt. A new value discards stored summaries."),
     ] = "v1"
     summarization_truncate_fallback: Annotated[
         bool,
         Meta(
-            description="Whether a summary that is too long at every level is cut, with a warning; "
-            "else the next provider is asked."
+            description="Truncate a summary that is too long at every level, with a warning. off: "
+            "ask the next model."
         ),
     ] = True
     summarization_extractive: Annotated[
         bool,
         Meta(
-            description="Whether quotations take the place of a summary that no provider could "
-            "make; off: that is an error."
+            description="Quote the content if no model could summarise it. off: raise an error "
+            "instead."
         ),
     ] = True
-    summarization_parallel: Annotated[
-        int,
-        Meta(ge=1, le=64, description="Most parts of contents that are summarised at once."),
-    ] = 4
     summarization_commands: Annotated[
         dict[str, list[str]],
         Meta(
-            description="How programs behind [cli] are run, by name; the prompt is their input: "
-            '{ mine = ["mine", "--model", "{model}"] }.'
+            description="Commands of [cli] models by name; the prompt is written to their standard "
+            'input: { mine = ["mine", "--model", "{model}"] }.'
         ),
     ] = msgspec.field(default_factory=dict)
     forbid_model_calls: Annotated[
         bool,
         Meta(
-            description="Whether no model may be asked but those of this machine, as in tests; "
-            "programs count as others."
+            description="Refuse calls to models outside this machine, as in tests; [cli] programs "
+            "are refused too."
         ),
     ] = False

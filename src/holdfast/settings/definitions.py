@@ -1,13 +1,13 @@
-"""What every table of settings can do: load itself, say where each value is from, write a sample.
+"""The base class of tables of settings: loads values, traces their sources, writes a sample file.
 
-definitions: after sources. `Settings` is the table of Holdfast; tests bring tables of their own.
+definitions: after sources. `Settings` is the table of Holdfast; tests define others.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Self
+from typing import ClassVar, Self
 
 import msgspec
 
@@ -18,7 +18,10 @@ from holdfast.settings.sources import FILE_NAME, gather, joined, unknown_variabl
 
 
 class Definitions(msgspec.Struct, frozen=True, kw_only=True):
-    """What every table of settings can do; `Settings` is the table of Holdfast."""
+    """The base class of tables of settings; `Settings` is the table of Holdfast."""
+
+    removed: ClassVar[Mapping[str, str]] = {}
+    """Advice for each former setting, by its name."""
 
     @classmethod
     def defined(cls) -> tuple[Key, ...]:
@@ -47,7 +50,7 @@ class Definitions(msgspec.Struct, frozen=True, kw_only=True):
     ) -> list[Traced]:
         """Return each setting in force with its origin, or raise as `load` does."""
         environ = os.environ if environ is None else environ
-        traced, problems = gather(cls.defined(), cwd, environ, arguments)
+        traced, problems = gather(cls.defined(), cwd, environ, arguments, cls.removed)
         if problems:
             raise joined(problems)
         return traced
@@ -61,12 +64,12 @@ class Definitions(msgspec.Struct, frozen=True, kw_only=True):
     ) -> list[SettingsError]:
         """Return everything that is wrong, unknown `HOLDFAST_*` variables included."""
         environ = os.environ if environ is None else environ
-        _, problems = gather(cls.defined(), cwd, environ, {})
-        return [*problems, *unknown_variables(cls.defined(), environ)]
+        _, problems = gather(cls.defined(), cwd, environ, {}, cls.removed)
+        return [*problems, *unknown_variables(cls.defined(), environ, cls.removed)]
 
     @classmethod
     def sample(cls) -> str:
-        """Return a settings file with each default behind a `#`, ready to be changed."""
+        """Return a settings file with every default commented out."""
         head = (
             f"# {FILE_NAME}: every setting with its default.\n"
             "# Remove the # before a key to change it. The environment variable named\n"
@@ -74,10 +77,10 @@ class Definitions(msgspec.Struct, frozen=True, kw_only=True):
         )
         return head + "".join(
             f"\n# {key.help}\n# {key.expects.capitalize()}. Environment: {key.variable}\n"
-            f"#{key.name} = {_toml.literal(key.default)}\n"
+            f"#{key.name} = {_toml.literal(msgspec.to_builtins(key.default))}\n"
             for key in cls.defined()
         )
 
     def __repr__(self) -> str:
-        shown = (f"{key.name}={key.shown(getattr(self, key.name))!r}" for key in self.defined())
-        return f"{type(self).__name__}({', '.join(shown)})"
+        fields = (f"{key.name}={key.shown(getattr(self, key.name))!r}" for key in self.defined())
+        return f"{type(self).__name__}({', '.join(fields)})"

@@ -6,13 +6,16 @@ are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Meta, inspect
 
 PREFIX = "HOLDFAST_"
+NESTED = "__"
+"""Separates a table from its entries, as in HOLDFAST_UPSTREAMS__OPENAI__KEY."""
+_MASK = "********"
 
 _T = TypeVar("_T")
 Secret = Annotated[_T, Meta(extra={"secret": True})]
@@ -24,6 +27,7 @@ _SCALARS = (
     inspect.IntType,
     inspect.LiteralType,
     inspect.StrType,
+    inspect.UnionType,
 )
 
 
@@ -43,6 +47,11 @@ class Key(NamedTuple):
         return PREFIX + self.name.upper()
 
     @property
+    def is_table(self) -> bool:
+        """Whether entries of the value can be set one by one."""
+        return isinstance(self.type, inspect.DictType | inspect.StructType)
+
+    @property
     def choices(self) -> tuple[str, ...]:
         """The only valid values; empty if they cannot be listed."""
         if isinstance(self.type, inspect.LiteralType):
@@ -51,7 +60,7 @@ class Key(NamedTuple):
 
     @property
     def expects(self) -> str:
-        """What a valid value is, in words: "a whole number, at least 1"."""
+        """A description of valid values: "a whole number, at least 1"."""
         match self.type:
             case inspect.LiteralType():
                 return f"one of {', '.join(self.choices)}"
@@ -72,17 +81,75 @@ class Key(NamedTuple):
         return kind if least is None else f"{kind}, at least {least}"
 
     def shown(self, value: object) -> object:
-        """Return the value as it may be printed: plain, a secret masked."""
-        return "********" if self.secret and value else msgspec.to_builtins(value)
+        """Return the value in plain types, with secrets masked."""
+        if self.secret and value:
+            return _MASK
+        return _masked(msgspec.to_builtins(value), self.type)
 
     def convert(self, value: object, *, is_text: bool) -> object:
         """Return the value in the setting's type, or raise `ValueError`.
 
         Text from the environment is parsed first: tables and lists are written there as JSON.
         """
-        if is_text and not isinstance(self.type, _SCALARS):
-            value = msgspec.json.decode(str(value))
+        if is_text:
+            value = _parsed(value, self.type)
         return msgspec.convert(value, self.annotation, strict=not is_text)
+
+    def with_entry(
+        self, table: object, path: Sequence[str], value: object, *, is_text: bool
+    ) -> object:
+        """Return the table with one entry replaced, or raise `ValueError`.
+
+        Names of entries match without regard to case, and `_` matches `-`: variables of the
+        environment are written in capitals.
+        """
+        built: Any = msgspec.to_builtins(table)
+        node, type_ = built, self.type
+        for at, segment in enumerate(path):
+            if not isinstance(node, dict):
+                raise ValueError(f"`{path[at - 1]}` is no table - at `$`")  # noqa: TRY004
+            name = next((key for key in node if _folded(key) == _folded(segment)), segment)
+            type_ = _type_of_entry(type_, name)
+            if at + 1 < len(path):
+                node = node.setdefault(name, {})
+            else:
+                node[name] = _parsed(value, type_) if is_text else msgspec.to_builtins(value)
+        return msgspec.convert(built, self.annotation, strict=not is_text)
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("-", "_")
+
+
+def _parsed(text: object, type_: inspect.Type) -> object:
+    """Return the value that a variable's text encodes: JSON, unless the type is a scalar."""
+    return text if isinstance(type_, _SCALARS) else msgspec.json.decode(str(text))
+
+
+def _type_of_entry(type_: inspect.Type, name: str) -> inspect.Type:
+    """Return the type of an entry of a table; text if the table has no such entry."""
+    inner: inspect.Type | None = None
+    if isinstance(type_, inspect.DictType):
+        inner = type_.value_type
+    elif isinstance(type_, inspect.StructType):
+        inner = next((field.type for field in type_.fields if field.encode_name == name), None)
+    while isinstance(inner, inspect.Metadata):
+        inner = inner.type
+    return inspect.StrType() if inner is None else inner
+
+
+def _masked(value: Any, type_: inspect.Type) -> Any:
+    """Return a value of plain types with the secrets inside its tables masked."""
+    if isinstance(type_, inspect.Metadata):
+        if type_.extra and type_.extra.get("secret") and value:
+            return _MASK
+        return _masked(value, type_.type)
+    if isinstance(type_, inspect.DictType):
+        return {name: _masked(entry, type_.value_type) for name, entry in value.items()}
+    if isinstance(type_, inspect.StructType):
+        types = {field.encode_name: field.type for field in type_.fields}
+        return {name: _masked(entry, types[name]) for name, entry in value.items()}
+    return value
 
 
 class Traced(NamedTuple):

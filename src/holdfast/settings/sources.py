@@ -1,9 +1,10 @@
-"""Where values come from: the settings file, the environment, arguments; and what is wrong there.
+"""Where values come from: the settings file, the environment, arguments; and the errors in them.
 
 sources: after keys. A value is taken from the first of: argument, environment (`HOLDFAST_<KEY>`),
 file, default. The file is the one named by `HOLDFAST_CONFIG`, else the first `holdfast.toml` found
 from the working directory upwards, else the one in the user's configuration folder. An empty
-variable and an argument of None count as not given.
+variable and an argument of None count as not given. An entry of a table can be set by itself:
+`HOLDFAST_UPSTREAMS__OPENAI__KEY`, or the argument `upstreams__openai__key`; the other entries stay.
 """
 
 from __future__ import annotations
@@ -15,11 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import inspect
-
 from holdfast import _toml
 from holdfast.errors import SettingsError
-from holdfast.settings.keys import PREFIX, Key, Traced
+from holdfast.settings.keys import NESTED, PREFIX, Key, Traced
 
 FILE_NAME = "holdfast.toml"
 MAX_FILE_BYTES = 262_144
@@ -35,7 +34,7 @@ _LISTED_PROBLEMS = 10
 _DEEPEST_TABLE = 5
 
 
-class _Given(NamedTuple):
+class _RawValue(NamedTuple):
     """A value that some source gives for a name, which may be no setting at all."""
 
     name: str
@@ -49,40 +48,68 @@ def gather(
     cwd: str | os.PathLike[str] | None,
     environ: Mapping[str, str],
     arguments: Mapping[str, object],
+    removed: Mapping[str, str],
 ) -> tuple[list[Traced], list[SettingsError]]:
-    """Ask every source, the strongest last, and collect all that is wrong with any of them."""
+    """Ask every source, the strongest last, and collect all that is wrong with any of them.
+
+    `removed` maps the names of former settings to advice. A variable of a former setting is an
+    error at once, other unknown variables only for `unknown_variables`: a key that is silently
+    ignored would send requests elsewhere than its owner believes.
+    """
     by_name = {key.name: key for key in keys}
     traced = {key.name: Traced(key, key.default, "default") for key in keys}
     problems: list[SettingsError] = []
-    given: list[_Given] = []
+    values: list[_RawValue] = []
     try:
-        given += _from_file(Path("" if cwd is None else cwd), environ)
+        values += _from_file(Path("" if cwd is None else cwd), environ)
     except SettingsError as problem:
         problems.append(problem)
-    given += _from_environment(keys, environ)
-    given += [_Given(*item, "argument") for item in arguments.items() if item[1] is not None]
+    values += _from_environment(keys, environ, removed)
+    values += [_RawValue(*item, "argument") for item in arguments.items() if item[1] is not None]
 
-    for item in given:
-        key = by_name.get(item.name)
-        if key is None:
-            problems.append(_unknown(item, by_name))
+    for item in values:
+        name, *path = item.name.split(NESTED)
+        key = by_name.get(name)
+        if key is None or (path and not key.is_table):
+            problems.append(_unknown(item, by_name, removed))
             continue
+        before = traced[name]
         try:
-            value = key.convert(item.value, is_text=item.is_text)
+            if path:
+                value = key.with_entry(before.value, path, item.value, is_text=item.is_text)
+            else:
+                value = key.convert(item.value, is_text=item.is_text)
         except ValueError as error:
             problems.append(_unfit(item, key, error))
         else:
-            traced[key.name] = Traced(key, value, item.origin)
+            is_added = path and before.origin != "default"
+            origin = f"{before.origin}, {item.origin}" if is_added else item.origin
+            traced[name] = Traced(key, value, origin)
     return list(traced.values()), problems
 
 
-def _from_environment(keys: Iterable[Key], environ: Mapping[str, str]) -> Iterator[_Given]:
-    for key in keys:
-        if text := environ.get(key.variable):
-            yield _Given(key.name, text, f"environment {key.variable}", is_text=True)
+def _from_environment(
+    keys: Iterable[Key], environ: Mapping[str, str], removed: Iterable[str]
+) -> Iterator[_RawValue]:
+    names = [key.name for key in keys] + list(removed)
+    tables = tuple(f"{key.variable}{NESTED}" for key in keys if key.is_table)
+    for variable in map(_variable, names):
+        yield from _from_variable(variable, environ)
+    for variable in sorted(name for name in environ if name.startswith(tables)):
+        yield from _from_variable(variable, environ)
 
 
-def _from_file(cwd: Path, environ: Mapping[str, str]) -> Iterator[_Given]:
+def _from_variable(variable: str, environ: Mapping[str, str]) -> Iterator[_RawValue]:
+    if text := environ.get(variable):
+        name = variable.removeprefix(PREFIX).lower()
+        yield _RawValue(name, text, f"environment {variable}", is_text=True)
+
+
+def _variable(name: str) -> str:
+    return PREFIX + name.upper()
+
+
+def _from_file(cwd: Path, environ: Mapping[str, str]) -> Iterator[_RawValue]:
     path = _find_file(cwd, environ)
     if path is None:
         return
@@ -94,7 +121,7 @@ def _from_file(cwd: Path, environ: Mapping[str, str]) -> Iterator[_Given]:
         raise SettingsError(f"not TOML: {error.reason}", where=where, fix=_SEE_SAMPLE) from None
     lines = _toml.key_lines(text)
     for name, value in values.items():
-        yield _Given(name, value, f"file {path}:{lines[name]}")
+        yield _RawValue(name, value, f"file {path}:{lines[name]}")
 
 
 def _find_file(cwd: Path, environ: Mapping[str, str]) -> Path | None:
@@ -107,11 +134,11 @@ def _find_file(cwd: Path, environ: Mapping[str, str]) -> Path | None:
 
 def _upwards(folder: Path) -> Iterator[Path]:
     try:
-        here = folder.absolute()
+        start = folder.absolute()
     except OSError:  # the working directory was deleted under us
         return
-    yield here
-    yield from here.parents
+    yield start
+    yield from start.parents
 
 
 def _user_folder(environ: Mapping[str, str]) -> Iterator[Path]:
@@ -163,17 +190,28 @@ def _read(path: Path) -> str:
         ) from None
 
 
-def unknown_variables(keys: Iterable[Key], environ: Mapping[str, str]) -> list[SettingsError]:
-    """Return a problem for each variable that begins like ours and sets nothing."""
+def unknown_variables(
+    keys: tuple[Key, ...], environ: Mapping[str, str], removed: Iterable[str]
+) -> list[SettingsError]:
+    """Return a problem for each variable that begins like ours and sets nothing.
+
+    Variables of removed settings are left to `gather`.
+    """
     variables = {key.variable for key in keys}
+    known = variables | _RESERVED_VARIABLES | set(map(_variable, removed))
+    tables = tuple(f"{key.variable}{NESTED}" for key in keys if key.is_table)
     return [
-        _unknown(_Given(name, environ[name], "environment"), variables)
+        _unknown(_RawValue(name, environ[name], "environment"), variables)
         for name in sorted(environ)
-        if name.startswith(PREFIX) and name not in variables | _RESERVED_VARIABLES
+        if name.startswith(PREFIX) and name not in known and not name.startswith(tables)
     ]
 
 
-def _unknown(item: _Given, names: Iterable[str]) -> SettingsError:
+def _unknown(
+    item: _RawValue, names: Iterable[str], removed: Mapping[str, str] | None = None
+) -> SettingsError:
+    if advice := (removed or {}).get(item.name):
+        return SettingsError(f"unknown setting {item.name!r}", where=_place(item), fix=advice)
     if isinstance(item.value, dict) and item.origin.startswith("file "):
         return _unknown_table(item, item.value, names)
     return SettingsError(
@@ -184,7 +222,7 @@ def _unknown(item: _Given, names: Iterable[str]) -> SettingsError:
 
 
 def _unknown_table(
-    item: _Given, table: Mapping[str, object], names: Iterable[str]
+    item: _RawValue, table: Mapping[str, object], names: Iterable[str]
 ) -> SettingsError:
     """Return the problem of a table that is no setting, such as `[holdfast]` around settings."""
     header = item.name
@@ -193,19 +231,19 @@ def _unknown_table(
         if not isinstance(inner, dict):
             break
         header, table = f"{header}.{name}", inner  # [tool.holdfast] is a table in a table
-    shown = f"[{header[:100]}]"
+    title = f"[{header[:100]}]"
     if not table.keys() & set(names):
         fix = _did_you_mean(item.name, names) or _LIST_ALL
-        return SettingsError(f"unknown table {shown}", where=_place(item), fix=fix)
+        return SettingsError(f"unknown table {title}", where=_place(item), fix=fix)
     return SettingsError(
-        f"the settings file has a table {shown}, and settings belong to no table",
+        f"the settings file has a table {title}, and settings belong to no table",
         where=_place(item),
-        fix=f"Delete the line `{shown}`, and move its settings above any other table.",
+        fix=f"Delete the line `{title}`, and move its settings above any other table.",
     )
 
 
-def _unfit(item: _Given, key: Key, error: ValueError) -> SettingsError:
-    inside_table = isinstance(key.type, inspect.DictType) and " - at " in str(error)
+def _unfit(item: _RawValue, key: Key, error: ValueError) -> SettingsError:
+    inside_table = key.is_table and " - at " in str(error)
     reason = f": {str(error)[:200]}" if inside_table else ""
     return SettingsError(
         f"{key.name} must be {key.expects}{reason}",
@@ -215,7 +253,7 @@ def _unfit(item: _Given, key: Key, error: ValueError) -> SettingsError:
     )
 
 
-def _place(item: _Given) -> str:
+def _place(item: _RawValue) -> str:
     return item.origin.removeprefix("file ")
 
 

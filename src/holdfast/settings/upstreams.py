@@ -1,6 +1,6 @@
-"""Settings of the providers behind the proxy: where they are, and which models they are asked for.
+"""Settings of the upstreams: addresses, keys, models and daily limits.
 
-upstreams: after gateway, before table.
+upstreams: after background, before table.
 """
 
 from __future__ import annotations
@@ -10,104 +10,77 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from holdfast.settings.gateway import GatewaySettings
+from holdfast.settings.background import BackgroundSettings
 from holdfast.settings.keys import Secret
 
 
-class NamedUpstream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An upstream beside those of the families, as the settings file writes it."""
+class UpstreamEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An entry of `upstreams`.
 
-    url: str
+    The entries openai, anthropic, gemini, bedrock and cohere are the default upstreams of these
+    API families; they have only `url` and `key`.
+    """
+
+    url: str = ""
+    """Base URL. A family's entry without one means the vendor's own, if it has a key."""
     speaks: Literal["openai", "openai-chat", "anthropic", "gemini", "bedrock", "cohere"] = "openai"
-    """Whose API it has; `openai-chat` is that of OpenAI without its Responses. Those of Bedrock and
-    Cohere answer their own clients only: nothing is translated from or to them."""
+    """API of the upstream; `openai-chat` is OpenAI's API without Responses. Bedrock and Cohere
+    upstreams serve their own clients only: nothing is translated from or to them."""
     models: list[str] = msgspec.field(default_factory=lambda: ["*"])
-    """Names or patterns of the models that it is asked for."""
+    """Names or patterns of the models that are requested here."""
     model: str = ""
-    """What the model is called there; empty: as it was asked for."""
-    key: str = ""
-    """It gets this one or none: a client's own key is for the vendor whose client it is."""
+    """Name of the model at this upstream; empty: the requested name."""
+    key: Secret[str] = ""
+    """API key. A family without one gets the client's own key; other upstreams never do, because
+    that key belongs to the vendor."""
+
+    def __repr__(self) -> str:
+        return f"<UpstreamEntry {self.url}>"
 
 
-class UpstreamSettings(GatewaySettings, frozen=True, kw_only=True):
-    """Who answers: an address for each family, and any number of others for some models."""
+class DailyLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The maximum use of one tenant per day (UTC); 0: unlimited."""
 
-    openai_upstream: Annotated[
-        str,
-        Meta(
-            description="Address of an API like OpenAI's, such as https://api.openai.com or "
-            "http://localhost:11434; empty without openai_key: none."
-        ),
-    ] = ""
-    openai_key: Annotated[
-        Secret[str], Meta(description="Key for openai_upstream; empty: the client's own.")
-    ] = ""
-    anthropic_upstream: Annotated[
-        str,
-        Meta(description="Address of Anthropic's API; empty without anthropic_key: none."),
-    ] = ""
-    anthropic_key: Annotated[
-        Secret[str], Meta(description="Key for anthropic_upstream; empty: the client's own.")
-    ] = ""
-    gemini_upstream: Annotated[
-        str,
-        Meta(description="Address of Gemini's API; empty without gemini_key: none."),
-    ] = ""
-    gemini_key: Annotated[
-        Secret[str], Meta(description="Key for gemini_upstream; empty: the client's own.")
-    ] = ""
-    bedrock_upstream: Annotated[
-        str,
-        Meta(
-            description="Address of Bedrock's runtime, such as "
-            "https://bedrock-runtime.eu-west-1.amazonaws.com; empty without bedrock_key: none."
-        ),
-    ] = ""
-    bedrock_key: Annotated[
-        Secret[str],
-        Meta(
-            description="API key for bedrock_upstream, which also stands in for clients' AWS "
-            "signatures; empty: the client's own."
-        ),
-    ] = ""
-    cohere_upstream: Annotated[
-        str,
-        Meta(description="Address of Cohere's API; empty without cohere_key: none."),
-    ] = ""
-    cohere_key: Annotated[
-        Secret[str], Meta(description="Key for cohere_upstream; empty: the client's own.")
-    ] = ""
-    upstream_idle_seconds: Annotated[
-        float, Meta(ge=1, description="How long the proxy waits for the next byte of an upstream.")
-    ] = 300.0
+    tokens: Annotated[int, Meta(ge=0)] = 0
+    """Input and output tokens."""
+    dollars: Annotated[float, Meta(ge=0)] = 0.0
+    """US dollars, for models whose price is known."""
+
+
+class UpstreamSettings(BackgroundSettings, frozen=True, kw_only=True):
+    """Addresses, keys, models and daily limits of upstreams."""
+
     upstreams: Annotated[
-        Secret[dict[str, NamedUpstream]],
+        dict[str, UpstreamEntry],
         Meta(
-            description="Other upstreams by their names, tried in this order before that of the "
-            "family, each for the models it lists; the next is asked where one cannot be reached "
-            'or answers 429 or 5xx: { local = { url = "http://localhost:11434", speaks = '
-            '"openai-chat", models = ["claude-*"], model = "qwen3", key = "" } }.'
+            description="Upstreams by name. openai, anthropic, gemini, bedrock and cohere have a "
+            "url and a key, each optional: without a url a key is used at the vendor's address, "
+            "without a key the client's own is passed on. Other names are asked first, in this "
+            "order, for the models they list, and the next one follows if one cannot be reached "
+            'or responds with 429 or 5xx: { openai = { key = "" }, local = { url = '
+            '"http://localhost:11434", speaks = "openai-chat", models = ["claude-*"], model = '
+            '"qwen3", key = "" } }.'
         ),
     ] = msgspec.field(default_factory=dict)
-    daily_tokens: Annotated[
-        int,
-        Meta(
-            ge=0,
-            description="Most tokens, input and output, that requests of one tenant (see "
-            "tenant_by) may use in a day of UTC; 0: any number.",
-        ),
-    ] = 0
-    daily_dollars: Annotated[
+    upstream_idle_seconds: Annotated[
         float,
+        Meta(ge=1, description="Seconds that the proxy waits for the next byte of an upstream."),
+    ] = 300.0
+    daily_limit: Annotated[
+        DailyLimit,
         Meta(
-            ge=0,
-            description="Most US dollars of one tenant in a day, where prices are known; 0: any.",
+            description="Maximum use per tenant (see tenant_by) and day (UTC): input and output "
+            "tokens, and US dollars where prices are known; 0: unlimited."
         ),
-    ] = 0.0
+    ] = msgspec.field(default_factory=DailyLimit)
     model_aliases: Annotated[
         dict[str, str],
         Meta(
-            description="Names that clients may use for models, and what is asked for instead: "
-            '{ fast = "gpt-5-mini" }.'
+            description="Model names that clients may use, and the models that are requested "
+            'instead: { fast = "gpt-5-mini" }.'
         ),
     ] = msgspec.field(default_factory=dict)
+
+    def upstream(self, family: str) -> UpstreamEntry:
+        """Return the entry of an API family, empty if the settings have none."""
+        return self.upstreams.get(family) or UpstreamEntry()

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from holdfast.errors import StoreError
 from holdfast.extras import extra_with, how_to_install
-from holdfast.store.memory import MemoryStore
 from holdfast.store.postgres.address import without_password
 from holdfast.store.protocol import Store
 
@@ -38,12 +37,12 @@ async def open_store(
             )
         default = folder / FILE_NAME
         if not creates and not default.exists():
-            return MemoryStore(clock=clock)
+            return open_memory(clock=clock)
         return await _sqlite(default, clock)
     scheme, _, rest = url.partition(":")
     match scheme.lower():
         case "memory" if not rest.strip("/"):
-            return MemoryStore(clock=clock)
+            return open_memory(clock=clock)
         case "sqlite" if path := _path(rest):
             if not creates and not path.exists():
                 raise StoreError(
@@ -56,6 +55,13 @@ async def open_store(
             return await _postgres(url, clock)
         case _:
             raise _no_store(url)
+
+
+def open_memory(*, clock: Callable[[], float] = time.time) -> Store:
+    """Return an empty store that keeps nothing beyond its process."""
+    from holdfast.store.sqlite import SqliteStore  # noqa: PLC0415 - only who needs it pays
+
+    return SqliteStore.in_memory(clock=clock)
 
 
 def check_url(url: str) -> None:

@@ -88,12 +88,17 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return f"<Job {self.id}, {self.kind}, {self.state}>"
 
 
+SUMMARY_TOKENS = 120
+"""Maximum tokens that one job may cost, and of the summary it makes (004-45): a caller who wants
+more about a content opens it. Read as an attribute of this module, so that tests can lower it."""
+
+
 class Quotas(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens that jobs may cost, for each user and workspace (004-45)."""
 
     session: int = 5_000
     day: int = 50_000
-    artifact: int = 120
+    artifact: int = SUMMARY_TOKENS
     """For one job."""
 
 

@@ -273,6 +273,14 @@ def from_json(text: str, kind: type[_Struct]) -> _Struct:
     return msgspec.convert(json.loads(text), kind)
 
 
+def json_list(text: str | None) -> list[Any]:
+    """Return a list that the database made of a column; none of no rows.
+
+    Names in it may hold control characters: PostgreSQL's text was unescaped before it is read.
+    """
+    return [] if text is None else json.loads(text, strict=False)
+
+
 def distinct(names: Iterable[str]) -> list[str]:
     """Each once, in order."""
     return list(dict.fromkeys(names))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 
@@ -229,6 +230,11 @@ Line = (
     | CalibrationLine
     | AuditLine
 )
+
+PAGE = 50
+"""Lines that are read in one go."""
+Page = tuple[list[Line], Any]
+"""Lines, and the key behind which the next ones are; None at the end."""
 
 
 def encode(line: Line) -> bytes:

@@ -151,7 +151,7 @@ class ContentSummarizer:
         Raises:
             SummarizationError: every provider failed, and quotations are switched off.
         """
-        limit = asyncio.Semaphore(self.settings.summarization_parallel)
+        limit = asyncio.Semaphore(self.settings.parallel_calls)
         return await self._summarize(content, target_level, context, target_budget, limit)
 
     async def batch_summarize(
@@ -171,7 +171,7 @@ class ContentSummarizer:
         wanted: dict[str, int] = {}
         for item, share in zip(items, shares, strict=True):
             wanted[item.content] = min(share, wanted.get(item.content, share))
-        limit = asyncio.Semaphore(self.settings.summarization_parallel)
+        limit = asyncio.Semaphore(self.settings.parallel_calls)
         results = await _together(
             self._summarize(content, level_for(sizes[content], share), context, share, limit)
             for content, share in wanted.items()

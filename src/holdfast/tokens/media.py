@@ -13,7 +13,7 @@ from typing import Any
 from holdfast.tokens.families import Constants
 from holdfast.tokens.render.request import View
 from holdfast.wire import Media
-from holdfast.wire.images import base64_size
+from holdfast.wire.media import base64_size
 from holdfast.wire.values import inner, take
 
 # An image that cannot be measured: a square of the side that most vendors scale down to.

@@ -32,7 +32,7 @@ def _tokenizer(vocabulary: str) -> Any:
         raise TokenCountingError(
             "there is no vocabulary of this name",
             where=vocabulary[:40],
-            fix="See `holdfast models` for the vocabularies in use.",
+            fix="See `holdfast config models` for the vocabularies in use.",
         ) from None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from holdfast.condense.question import fold
+from holdfast.search.words import fold
 from holdfast.toolbox.reading import spoken
 
 _MOST_WORDS = 4

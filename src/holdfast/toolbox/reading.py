@@ -9,9 +9,8 @@ thousand deep or refers to itself costs what its first nodes cost.
 from __future__ import annotations
 
 import re
-import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -19,10 +18,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from holdfast.condense.question import fold, parts_of
-from holdfast.condense.words import terms_of, words_of
 from holdfast.models.protocol import Embedder
-from holdfast.models.vectors import quantised
+from holdfast.search.postings import encoded
+from holdfast.search.vectors import quantised
+from holdfast.search.words import fold, number_of, parts_of, terms_of, words_of
 from holdfast.toolbox.tool import Tool
 
 VERSION = 2
@@ -33,7 +32,6 @@ _MOST_NODES = 400
 """Of a schema; the largest real one at hand has 250 with a name or a description."""
 _GRAM = 4
 _LONGEST_WORD = 40
-_MOST_COUNT = 255
 _EMBEDDED, _EMBEDDED_SCHEMA = 1_000, 600
 """Characters of a description and of a schema that vectors are made of."""
 _OF_TEXTS = (0.4, 0.6)
@@ -90,17 +88,14 @@ def _vectors(tools: Sequence[Tool], embedder: Embedder) -> Any:
 
 def _read(tool: Tool, vector: bytes) -> Read:
     texts = (tool.name, tool.description, schema_text(tool.parameters), tool.server)
-    counts = [Counter(terms_in(text[:_MOST_CHARACTERS])) for text in texts]
+    fields = [encoded(Counter(terms_in(text[:_MOST_CHARACTERS]))) for text in texts]
+    grams = grams_in(f"{tool.name} {tool.description[:_MOST_CHARACTERS]}")
     return Read(
-        fields=tuple(_numbers(each) for each in counts),
-        counts=tuple(bytes(min(n, _MOST_COUNT) for n in each.values()) for each in counts),
-        grams=_numbers(grams_in(f"{tool.name} {tool.description[:_MOST_CHARACTERS]}")),
+        fields=tuple(terms for terms, _ in fields),
+        counts=tuple(counts for _, counts in fields),
+        grams=np.fromiter(grams, dtype=np.uint32, count=len(grams)).tobytes(),
         vector=vector,
     )
-
-
-def _numbers(values: Iterable[int]) -> bytes:
-    return np.fromiter(values, dtype=np.uint32).tobytes()
 
 
 def _embedded(tool: Tool) -> tuple[str, str]:
@@ -150,7 +145,7 @@ def _known_grams(word: str) -> tuple[int, ...]:
 def _runs(word: str) -> tuple[int, ...]:
     spaced = f" {word} "
     runs = (spaced[at : at + _GRAM] for at in range(max(1, len(spaced) - _GRAM + 1)))
-    return tuple(zlib.crc32(run.encode("utf-8", "replace")) for run in runs)
+    return tuple(map(number_of, runs))
 
 
 def schema_text(schema: Any) -> str:

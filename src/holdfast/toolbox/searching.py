@@ -16,8 +16,13 @@ import msgspec
 import numpy as np
 
 from holdfast.models.protocol import Embedder
+from holdfast.search.arrays import Floats
+from holdfast.search.bm25 import USUAL
+from holdfast.search.fusion import summed, weighted
+from holdfast.search.postings import TermIndex
+from holdfast.search.top import best, largest
 from holdfast.toolbox.clauses import bounded, clauses_of
-from holdfast.toolbox.index import Floats, Postings, ToolIndex
+from holdfast.toolbox.index import ToolIndex
 from holdfast.toolbox.names import Names
 from holdfast.toolbox.reading import grams_in, maker_of, read_all, terms_in
 from holdfast.toolbox.tool import Tool
@@ -74,24 +79,20 @@ class Search:
         clauses = clauses_of(query)
         rows = [query, *clauses] if len(clauses) > 1 else [query]
         signals = self.signals(rows, used or {})
-        weights = self._shares(signals)
-        scores: Floats = np.zeros((len(rows), self.index.size), np.float32)
-        for name, signal in signals.items():
-            scores += weights[name] * signal
+        parts = weighted(signals, self._shares(signals))
+        scores = summed(parts.values(), (len(rows), self.index.size))
         order = _filled(scores, k)
-        best: list[float] = scores[:, order].max(axis=0).tolist()
+        highest: list[float] = scores[:, order].max(axis=0).tolist()
         return [
-            self._hit(
-                n, score, {name: float(weights[name] * _at(signals[name], n)) for name in signals}
-            )
-            for n, score in zip(order, best, strict=True)
-            if score >= FALLS_OFF * best[0] and score > 0
+            self._hit(n, score, {name: float(_at(part, n)) for name, part in parts.items()})
+            for n, score in zip(order, highest, strict=True)
+            if score >= FALLS_OFF * highest[0] and score > 0
         ]
 
-    def _shares(self, signals: Iterable[str]) -> dict[str, np.float32]:
+    def _shares(self, signals: Iterable[str]) -> dict[str, float]:
         """The weight of each signal, such that a tool that has all of them scores 1."""
         total = sum(abs(weight) for name, weight in self.weights.items() if name not in _EXTRA)
-        return {name: np.float32(self.weights.get(name, 0.0) / total) for name in signals}
+        return {name: self.weights.get(name, 0.0) / total for name in signals}
 
     def _hit(self, n: int, score: float, signals: Mapping[str, float]) -> Hit:
         server, name = self.index.keys[n]
@@ -181,20 +182,19 @@ def _alike(vectors: Floats, whole: Floats, of_tools: Floats) -> Floats:
     np.einsum("ij,j->i", of_tools, vectors[0], out=alike[0])
     if len(vectors) == 1:
         return alike
-    most = min(_CANDIDATES, len(of_tools) - 1)
-    of_query = np.argpartition(-(alike[0] + whole[0]), most)[: most + 1]
+    of_query = largest(alike[0] + whole[0], _CANDIDATES + 1)
     for n, vector in enumerate(vectors[1:], 1):
-        of_clause = np.argpartition(-whole[n], most)[: most + 1]
+        of_clause = largest(whole[n], _CANDIDATES + 1)
         # Some stand there twice, and are compared twice: that costs less than to sort them.
         near = np.concatenate((of_query, of_clause))
         alike[n, near] = np.einsum("ij,j->i", of_tools[near], vector)
     return alike
 
 
-def _gained(postings: Postings, terms: Sequence[Sequence[int]]) -> Floats:
+def _gained(postings: TermIndex, terms: Sequence[Sequence[int]]) -> Floats:
     """BM25 as a share of the most that a text could gain by the words of each query."""
     asked = postings.look_up(terms)
-    most = postings.mass_of(asked) * np.float32(2.2)
+    most = postings.mass_of(asked) * np.float32(USUAL.k1 + 1)
     gained: Floats = postings.gains(asked) / np.maximum(most, 1e-6)[:, None]
     return gained
 
@@ -207,7 +207,9 @@ def _filled(scores: Floats, k: int) -> list[int]:
     """
     k = min(k, scores.shape[1])
     least = _SAYS_NOTHING * float(scores[0].max())
-    whole, *clauses = (_best(row, k) for n, row in enumerate(scores) if not n or row.max() >= least)
+    whole, *clauses = (
+        best(row, k).tolist() for n, row in enumerate(scores) if not n or row.max() >= least
+    )
     turns = int(k * min(_OF_CLAUSE * max(len(clauses) - 1, 0), _OF_CLAUSES))
     order = dict.fromkeys(whole[: k - turns])
     for place in range(k):
@@ -215,12 +217,6 @@ def _filled(scores: Floats, k: int) -> list[int]:
             if len(order) < k:
                 order[top[place]] = None
     return list(order)
-
-
-def _best(row: Floats, k: int) -> list[int]:
-    near = np.argpartition(-row, k - 1)[:k]
-    best: list[int] = near[np.lexsort((near, -row[near]))].tolist()
-    return best
 
 
 _read: OrderedDict[tuple[str, str, str, str], bytes] = OrderedDict()

@@ -21,8 +21,15 @@ from holdfast.store.records import Edit
 from holdfast.trim.chains import Chain, FoldChain, InTurn, Trimmed, edits_by_piece
 from holdfast.trim.edits import edited, folded, shorten_results, shortened_edit, taken_out
 from holdfast.trim.gists import Gist
-from holdfast.trim.long_texts import LEAST_TEXT, LONG_TEXT, TextCutter, by_age, lengths
-from holdfast.trim.pasted import ROOMS, cite_documents
+from holdfast.trim.long_texts import (
+    LEAST_TEXT,
+    LONG_TEXT,
+    ROOMS,
+    TextCutter,
+    by_age,
+    cite_documents,
+    lengths,
+)
 from holdfast.trim.pieces import Bench, Piece
 
 _LENGTHS = (8000, 2000, 500)

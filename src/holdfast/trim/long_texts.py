@@ -4,18 +4,78 @@ long_texts: after rewriting, before emergency. Some clients have no tool results
 files into one message of the user, smolagents what its tools observed. Such a text may be larger
 than the window, and then the choice is between its middle and no answer at all. The beginning and
 the end stay, a ref opens the whole, and what the user marked stays as it is.
+
+Write the texts of a user anew, shorter: what they were stays behind a ref, and is on record. Each
+text is written from the original, never from a shorter one: a ref leads to what the user sent.
+
+Cite the document that a user pasted beside a question; the question stays as it was written. It is
+done only where nothing else may go: what the user says is the last to change, and of what was
+pasted a citation for the question shows more than its two ends. Both steps of it are the same for
+every budget.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from holdfast.document.pasted import Span, document_in
+import msgspec
+
+from holdfast.document.pasted import Span, document_in, question_in
 from holdfast.store.records import Edit
+from holdfast.trim.anchors import MARK
 from holdfast.trim.edits import edited
 from holdfast.trim.excerpts import middle_cut
 from holdfast.trim.pieces import Bench, Piece
-from holdfast.trim.rewriting import rewrite_texts, texts_of
+from holdfast.trim.standing import STAND, Stand, is_ours, own_of, refs_of
+from holdfast.wire import DIALECTS, Message, Text
+from holdfast.wire.notes import KeyedNote
+from holdfast.wire.strict import encode, splice
+
+Rewrite = Callable[[str, str, Sequence[str]], tuple[str, str]]
+"""From a text as it stands, its original and all originals of the message: a ref and a new text.
+Without a ref it stays as it is."""
+
+
+def texts_of(message: Message) -> list[Text]:
+    """The texts of a message that may be cut."""
+    if message.role != "user" or is_ours(message) or MARK.get(message):
+        return []
+    return [block for block in message.blocks if isinstance(block, Text)]
+
+
+def rewrite_texts(piece: Piece, bench: Bench, rewrite: Rewrite) -> Piece | None:
+    """A piece with its texts written anew where that is shorter; None if none is."""
+    messages = tuple(_rewritten(message, bench, rewrite) for message in piece.messages)
+    if messages == piece.messages:  # messages compare by identity
+        return None
+    shorter = msgspec.structs.replace(piece, messages=messages)
+    # Measured alone, a piece may cost more than where it stands.
+    share = bench.measure(shorter) / max(1.0, bench.measure(piece))
+    return msgspec.structs.replace(shorter, tokens=piece.tokens * share)
+
+
+def _rewritten(message: Message, bench: Bench, rewrite: Rewrite) -> Message:
+    dialect = DIALECTS[bench.dialect]
+    blocks = texts_of(message)
+    wholes = [block.text for block in own_of(message).blocks if isinstance(block, Text)]
+    if len(blocks) != len(wholes):
+        return message
+    span = message.span
+    refs: list[str] = []
+    for block, whole in zip(blocks, wholes, strict=True):
+        ref, text = rewrite(block.text, whole, wholes)
+        if ref and len(text) < len(block.text):
+            span = splice(span, block.slot, encode(dialect.content(block, text)))
+            refs.append(ref)
+    if not refs:
+        return message
+    shorter = Message(span, message.role, dialect)
+    stand = STAND.get(message) or Stand((message,))
+    # The ref of what leaves now comes first: an edit names the first ref of what it made.
+    named = tuple(dict.fromkeys((*refs, *refs_of(message))))
+    STAND.put(shorter, msgspec.structs.replace(stand, refs=named))
+    return shorter
+
 
 LEAST_TEXT = 1000
 """Characters that stay of a text: a question and the reason for it, or the head and tail of a file.
@@ -104,3 +164,58 @@ def _cut(whole: str, document: Span, most: int, ref: str, opener: str) -> str:
         return middle_cut(whole, most, ref, opener)
     cut = middle_cut(whole[document.start : document.stop], room, ref, opener)
     return f"{whole[: document.start]}{cut}{whole[document.stop :]}"
+
+
+LEAST_DOCUMENT = 4000
+"""Characters; of a shorter one a citation would hardly save anything."""
+_QUESTION: KeyedNote[str] = KeyedNote("question", most=1, lasting=False, holds_text=True)
+
+ROOMS = (2000, 400)
+"""Tokens that a citation may take: first as much as the longest may have, then the usual size."""
+
+
+def question_of(message: Message) -> str:
+    """What a user's message asks: its words without the documents among them.
+
+    Of a document every word would count as one of the question; and the question is the same
+    whether the document was cited since or not.
+    """
+    own = own_of(message)
+    question = _QUESTION.get(own, "")
+    if question is None:
+        texts = (block.text for block in own.blocks if isinstance(block, Text))
+        question = _QUESTION.put(own, "", "\n".join(map(question_in, texts)))
+    return question
+
+
+def cite_documents(piece: Piece, bench: Bench, most: int) -> tuple[Piece, Edit] | None:
+    """Cite what was pasted into the texts of a piece, each in at most so many tokens.
+
+    None if there is nothing that may leave.
+    """
+    if bench.cite is None:
+        return None
+    cite = bench.cite
+
+    def cited(_: str, whole: str, wholes: Sequence[str]) -> tuple[str, str]:
+        start, stop = _document(whole, wholes)
+        if stop - start < LEAST_DOCUMENT:
+            return "", ""
+        beside = [whole[:start], whole[stop:], *(text for text in wholes if text is not whole)]
+        question = "\n".join(filter(None, map(str.strip, beside)))
+        ref, citation = cite(whole[start:stop], question, most)
+        return ref, f"{whole[:start]}{citation}{whole[stop:]}"
+
+    shorter = rewrite_texts(piece, bench, cited)
+    if shorter is None:
+        return None
+    what = "cited a document in a user's message"
+    return shorter, edited("cite", what, "nothing else may go", [piece], shorter)
+
+
+def _document(whole: str, wholes: Sequence[str]) -> Span:
+    """Where the document stands in a text; with the question in a text beside it, all of it is."""
+    document = document_in(whole)
+    if document.size or len(wholes) == 1 or 2 * len(whole) <= sum(map(len, wholes)):
+        return document
+    return Span(0, len(whole))

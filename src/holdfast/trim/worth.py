@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from holdfast.condense.condenser import Passage
 from holdfast.condense.fields import fields
-from holdfast.condense.relevance import rank
 from holdfast.condense.severity import alert_lines
 from holdfast.condense.source import Source
 from holdfast.document import find
 from holdfast.document.pasted import documents_in
 from holdfast.errors import ExpandError
+from holdfast.search.passages import rank
 from holdfast.trim.anchors import asks
 from holdfast.trim.extracts import Part
 from holdfast.wire import Message, Text

@@ -1,4 +1,4 @@
-"""Requests that hold only what is new: the provider keeps what came before, under a name.
+"""Requests that name content which the provider stores, such as the history before them.
 
 chained: after conversation, beside tools. OpenAI's Responses go on from an earlier response, or
 inside a conversation that lives at the provider.
@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from holdfast.wire.conversation import Conversation
 
+HELD_BY_PROVIDERS = ("previous_response_id", "conversation", "prompt", "cachedContent")
+"""Request fields that name such content: it may change, and no other provider has it."""
 _MOST_CHARACTERS = 200
 """Of a name: those of OpenAI have some fifty, and what is longer is nobody's id."""
+
+
+def held_fields(conversation: Conversation) -> list[str]:
+    """Return the fields of a request that name content which only its provider has."""
+    return [name for name in HELD_BY_PROVIDERS if conversation.rest.get(name)]
 
 
 def held_under(conversation: Conversation) -> str:

@@ -110,5 +110,5 @@ def misshapen(value: Any, place: Place, wanted: str) -> ShapeError:
     return ShapeError(
         f"expected {wanted}, found {json_type(value)}",
         where=dotted(place),
-        fix="Check the dialect, or see `holdfast validate --help`.",
+        fix="Check the dialect, or see `holdfast request validate --help`.",
     )

@@ -164,7 +164,7 @@ def _cut(
         raise ShapeError(
             f"expected a list of messages, found {json_type(parse(raw[start:stop], place))}",
             where=dotted(place),
-            fix="Check the dialect, or see `holdfast validate --help`.",
+            fix="Check the dialect, or see `holdfast request validate --help`.",
         )
     spans = items(memoryview(raw)[start:stop])
     opened = _OPEN.match(raw, start, stop)

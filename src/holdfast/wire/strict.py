@@ -171,7 +171,7 @@ def _refuse_over(most: int, found: int, what: str) -> None:
         raise LimitError(
             f"the body has about {found:,} {what}; at most {most:,} are read",
             where="$",
-            fix="Send less, or raise the setting max_json_keys.",
+            fix="Send less in one request.",
         )
 
 

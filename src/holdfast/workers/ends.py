@@ -7,9 +7,10 @@ with every other citation, and the citation says that it shows the ends only, an
 
 from __future__ import annotations
 
-from holdfast.cite import BRIEF, Citation, CitingRules, Excerpt, Fidelity, count
+from holdfast.cite import BRIEF, Citation, CitingRules, Excerpt, count
+from holdfast.cite.composing import Composed, citation_of
 from holdfast.errors import PrivacyError
-from holdfast.expand.ways import call_of
+from holdfast.expand.tool import call_of
 from holdfast.privacy import apply, find
 from holdfast.store.records import Content
 from holdfast.store.refs import digest, ref_id
@@ -66,24 +67,8 @@ def cite_ends(data: bytes, reason: str, rules: CitingRules, tool: str = "") -> C
         meta={"tool": tool} if tool else {},
         ttl_seconds=rules.ttl_seconds,
     )
-    fidelity = Fidelity(
-        level="ends",
-        unit="lines",
-        total=total,
-        kept=tuple(excerpt.where for excerpt in excerpts),
-        from_tokens=tokens,
-        to_tokens=used,
-        reason=reason,
-    )
-    return Citation(
-        ref_id=name,
-        kind=KIND,
-        text=text,
-        tokens=used,
-        excerpts=excerpts,
-        fidelity=fidelity,
-        content=content,
-    )
+    composed = Composed(text, title, used, excerpts, "lines", total)
+    return citation_of(content, composed, level="ends", reason=reason)
 
 
 def _tokens(data: bytes) -> int:

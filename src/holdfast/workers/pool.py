@@ -20,12 +20,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from holdfast import errors
 from holdfast.cite import Citation, CitingRules, count
-from holdfast.condense.question import terms
 from holdfast.errors import ExtractError, HoldfastError
 from holdfast.expand import ExpandOptions, Expansion
 from holdfast.expand.content_match import ContentMatch, MatchRules
 from holdfast.expand.expansion import miss
 from holdfast.extract import Extracted, FileKind
+from holdfast.search.query import terms
 from holdfast.store.refs import canonical
 from holdfast.tokens import TokenCount
 from holdfast.wire.strict import Limits

@@ -1,4 +1,4 @@
-"""`holdfast answers`: listed, matched, forgotten, and the cache of another system (004-70)."""
+"""`holdfast memory answers`: list, match, forget, and import the cache of another system."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def cache_entries(path: Path) -> Path:
 
 def test_a_table_of_answers_is_imported_once(cli: Cli, tmp_path: Path) -> None:
     table = semantic_cache(tmp_path / "old.db")
-    would = cli("answers", "import", str(table), "--dry-run", "--output", "json").json
+    would = cli("memory", "answers", "import", str(table), "--dry-run", "--output", "json").json
     assert (would["answers"], would["contents"]) == (1, 0)
-    assert cli("answers", "list", "--output", "json").json["answers"] == []
+    assert cli("memory", "answers", "list", "--output", "json").json["answers"] == []
     for _ in range(2):
-        told = cli("answers", "import", str(table), "--output", "json").json
+        told = cli("memory", "answers", "import", str(table), "--output", "json").json
         assert told["answers"] == 1
         assert [each["row"] for each in told["skipped"]] == [2, 3]
-    [kept] = cli("answers", "list", "--output", "json").json["answers"]
+    [kept] = cli("memory", "answers", "list", "--output", "json").json["answers"]
     assert (kept["question"], kept["answer"], kept["signature"]) == (
         *("How can I reset a router?", "Hold."),
         "sig",
@@ -73,12 +73,12 @@ def test_a_table_of_values_is_stored_behind_refs_with_hash_citation_and_gist(
     cli: Cli, tmp_path: Path
 ) -> None:
     table = cache_entries(tmp_path / "cache.csv")
-    told = cli("answers", "import", str(table), "--output", "json").json
+    told = cli("memory", "answers", "import", str(table), "--output", "json").json
     assert told["contents"] == 2
     assert [each["why"] for each in told["skipped"]] == [
         "its content_hash is not that of its value",
         "it holds neither a question with its answer nor a value",
-        "it is short: what is under cite_threshold stays whole where it is used",
+        "it is shorter than cite_threshold",
     ]
 
     async def stored() -> list[RefInfo]:
@@ -139,22 +139,28 @@ def test_answers_are_matched_and_forgotten_on_the_command_line(cli: Cli) -> None
 
     asyncio.run(fill())
     store = ("--store", f"sqlite:///{cli.folder}/a.db")
-    listed = cli("answers", "list", "--output", "table", *store)
+    listed = cli("memory", "answers", "list", "--output", "table", *store)
     assert "Hold the button." in listed.out
     assert "enable_semantic_cache" in listed.err
-    matches = cli("answers", "match", "How can I reset a router?", "--output", "json", *store).json
+    matches = cli(
+        "memory", "answers", "match", "How can I reset a router?", "--output", "json", *store
+    ).json
     assert [match["differs_in"] for match in matches] == ["", "numbers"]
-    drawn = cli("answers", "match", "How can I reset a router?", "--output", "table", *store).out
+    drawn = cli(
+        "memory", "answers", "match", "How can I reset a router?", "--output", "table", *store
+    ).out
     assert "1.0000" in drawn
     assert "numbers" in drawn
-    preview = cli("answers", "forget", "--contains", "BOTH", "--output", "table", *store)
-    assert "1 would go" in preview.err
-    assert len(cli("answers", "list", "--output", "json", *store).json["answers"]) == 2
-    gone = cli("answers", "forget", "--contains", "BOTH", "--yes", "--output", "table", *store)
-    assert "1 removed" in gone.err
-    [left] = cli("answers", "list", "--output", "json", *store).json["answers"]
-    assert cli("answers", "forget", left["id"], "--yes", *store).code == 0
-    assert "no such answers" in cli("answers", "list", "--output", "table", *store).err
+    preview = cli("memory", "answers", "forget", "--contains", "BOTH", "--output", "table", *store)
+    assert "1 answer would be removed: add --yes." in preview.err
+    assert len(cli("memory", "answers", "list", "--output", "json", *store).json["answers"]) == 2
+    gone = cli(
+        "memory", "answers", "forget", "--contains", "BOTH", "--yes", "--output", "table", *store
+    )
+    assert "1 answer removed." in gone.err
+    [left] = cli("memory", "answers", "list", "--output", "json", *store).json["answers"]
+    assert cli("memory", "answers", "forget", left["id"], "--yes", *store).code == 0
+    assert "No answers match." in cli("memory", "answers", "list", "--output", "table", *store).err
     for wrong in ((), ("ans_12345678", "--contains", "x"), ("nothing",)):
-        refused = cli("answers", "forget", *wrong, *store)
+        refused = cli("memory", "answers", "forget", *wrong, *store)
         assert refused.code == 2

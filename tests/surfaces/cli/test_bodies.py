@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from functools import partial
 from typing import Any
 
 import pytest
@@ -38,17 +39,17 @@ def bad(cli: Cli) -> str:
 
 
 def test_valid_body_passes_in_one_word(cli: Cli, good: str) -> None:
-    result = cli("validate", good, "--output", "table", "--dialect", "anthropic")
+    result = cli("request", "validate", good, "--output", "table", "--dialect", "anthropic")
     assert (result.code, result.out, result.err) == (0, "valid\n", "")
 
 
 def test_a_detected_dialect_is_named(cli: Cli, good: str) -> None:
-    result = cli("validate", good, "--output", "table")
+    result = cli("request", "validate", good, "--output", "table")
     assert (result.code, result.out) == (0, "valid (anthropic)\n")
 
 
 def test_violations_are_listed_with_their_source_and_exit_code_1(cli: Cli, bad: str) -> None:
-    result = cli("validate", bad)
+    result = cli("request", "validate", bad)
     assert result.code == 1
     report = result.json
     assert report["valid"] is False
@@ -59,43 +60,45 @@ def test_violations_are_listed_with_their_source_and_exit_code_1(cli: Cli, bad: 
 
 
 def test_violations_in_a_table_name_rule_path_and_source(cli: Cli, bad: str) -> None:
-    result = cli("validate", bad, "--output", "table")
+    result = cli("request", "validate", bad, "--output", "table")
     assert result.code == 1
     for text in ("A1", "$.messages[1]", "what is wrong", "source"):
         assert text in result.out
 
 
 def test_standard_input_is_read_when_the_file_is_a_dash(cli: Cli) -> None:
-    report = cli("validate", "-", stdin=TOUR.read_bytes()).json
+    report = cli("request", "validate", "-", stdin=TOUR.read_bytes()).json
     assert report == {"valid": True, "dialect": "anthropic", "violations": []}
 
 
 def test_repair_writes_a_valid_body_to_stdout_and_its_deeds_to_stderr(cli: Cli, bad: str) -> None:
-    result = cli("validate", bad, "--repair")
+    result = cli("request", "validate", bad, "--repair")
     assert result.code == 0
     assert validate(result.out) == []
-    assert "mended A1 at $.messages[1]" in result.err
+    assert "repaired A1 at $.messages[1]" in result.err
 
 
 def test_repair_can_write_to_a_file(cli: Cli, bad: str) -> None:
-    result = cli("validate", bad, "--repair", "--write", "mended.json")
+    result = cli("request", "validate", bad, "--repair", "--write", "repaired.json")
     assert result.out == ""
-    assert validate((cli.folder / "mended.json").read_bytes()) == []
+    assert validate((cli.folder / "repaired.json").read_bytes()) == []
 
 
 def test_repair_of_a_valid_body_gives_the_very_same_bytes(cli: Cli, good: str) -> None:
-    result = cli("validate", good, "--repair")
+    result = cli("request", "validate", good, "--repair")
     assert (result.code, result.out.encode(), result.err) == (0, TOUR.read_bytes(), "")
 
 
 def test_repair_names_what_it_cannot_mend_and_exits_with_1(cli: Cli) -> None:
-    result = cli("validate", cli.write("empty.json", {"model": "m", "messages": []}), "--repair")
+    result = cli(
+        "request", "validate", cli.write("empty.json", {"model": "m", "messages": []}), "--repair"
+    )
     assert result.code == 1
-    assert result.err.startswith("left C4 at $.messages: ")
+    assert result.err.startswith("not repaired: C4 at $.messages: ")
 
 
 def test_write_without_repair_is_refused(cli: Cli, good: str) -> None:
-    result = cli("validate", good, "--write", "x.json")
+    result = cli("request", "validate", good, "--write", "x.json")
     assert result.code == 2
     assert "--repair" in result.err
 
@@ -107,24 +110,27 @@ def test_default_limits_are_those_of_the_library() -> None:
     assert limits_of(Settings()) == Limits()
 
 
-def test_max_body_bytes_limits_what_is_read(cli: Cli, good: str) -> None:
-    assert cli("validate", good).code == 0
+@pytest.mark.parametrize("command", [("validate",), ("show",), ("convert", "--to", "gemini")])
+def test_max_body_bytes_limits_what_is_read(cli: Cli, good: str, command: tuple[str, ...]) -> None:
+    assert cli("request", *command, good).code == 0
     cli.monkeypatch.setenv("HOLDFAST_MAX_BODY_BYTES", "1000")
-    for command in (["validate", good], ["show", good], ["convert", good, "--to", "gemini"]):
-        assert cli(*command).code == 2
+    assert cli("request", *command, good).code == 2
 
 
-def test_max_json_keys_limits_what_is_read(cli: Cli, good: str) -> None:
-    cli.monkeypatch.setenv("HOLDFAST_MAX_JSON_KEYS", "10")
-    for command in (["validate", good], ["show", good], ["convert", good, "--to", "gemini"]):
-        assert cli(*command).code == 2
+@pytest.mark.parametrize("command", [("validate",), ("show",), ("convert", "--to", "gemini")])
+def test_a_body_with_too_many_keys_is_refused(
+    cli: Cli, good: str, command: tuple[str, ...]
+) -> None:
+    few = partial(Limits, max_keys=10)
+    cli.monkeypatch.setattr("holdfast.surfaces.cli._input.Limits", few)
+    assert cli("request", *command, good).code == 2
 
 
 # show
 
 
 def test_show_counts_blocks_and_characters_without_content_when_piped(cli: Cli, good: str) -> None:
-    result = cli("show", good)
+    result = cli("request", "show", good)
     shown = result.json
     assert (shown["dialect"], shown["model"]) == ("anthropic", "claude-sonnet-4-5")
     assert shown["tools"] == ["run_tests", "read_file", "search", "edit_file"]
@@ -141,13 +147,17 @@ def test_show_counts_blocks_and_characters_without_content_when_piped(cli: Cli, 
 
 
 def test_show_includes_first_words_when_asked(cli: Cli, good: str) -> None:
-    assert cli("show", good, "--text").json["messages"][0]["first_words"].startswith("The nightly")
-    assert "The nightly" in cli("show", good, "--text", "--output", "table").out
-    assert "The nightly" not in cli("show", good, "--output", "table").out
+    assert (
+        cli("request", "show", good, "--text")
+        .json["messages"][0]["first_words"]
+        .startswith("The nightly")
+    )
+    assert "The nightly" in cli("request", "show", good, "--text", "--output", "table").out
+    assert "The nightly" not in cli("request", "show", good, "--output", "table").out
 
 
 def test_a_call_and_its_results_share_an_exchange(cli: Cli, good: str) -> None:
-    exchanges = [message["exchange"] for message in cli("show", good).json["messages"]]
+    exchanges = [message["exchange"] for message in cli("request", "show", good).json["messages"]]
     assert exchanges == [1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7]
 
 
@@ -156,7 +166,7 @@ def test_terminal_codes_inside_a_request_do_not_reach_the_terminal(cli: Cli, out
     codes = "\x1b]0;owned\x07\x1b[31mred\x9b\u202e[bold][/]"
     body = {"model": codes, "messages": [{"role": "user", "content": codes}]}
     file = cli.write("codes.json", body)
-    result = cli("show", file, "--dialect", "openai-chat", "--text", "--output", output)
+    result = cli("request", "show", file, "--dialect", "openai-chat", "--text", "--output", output)
     assert result.code == 0
     assert result.out.count("red") == 2
     assert not set("\x1b\x07\x9b\u202e") & set(result.out)
@@ -165,10 +175,10 @@ def test_terminal_codes_inside_a_request_do_not_reach_the_terminal(cli: Cli, out
 def test_table_of_very_many_messages_is_cut_and_says_so(cli: Cli) -> None:
     messages = [{"role": "user", "content": "hi"}] * 3000
     file = cli.write("many.json", {"model": "m", "messages": messages})
-    result = cli("show", file, "--dialect", "openai-chat", "--output", "table")
+    result = cli("request", "show", file, "--dialect", "openai-chat", "--output", "table")
     assert result.out.count("\n") < 1100
     assert "… 2,000 more: --output json" in result.out
-    assert len(cli("show", file, "--dialect", "openai-chat").json["messages"]) == 3000
+    assert len(cli("request", "show", file, "--dialect", "openai-chat").json["messages"]) == 3000
 
 
 # convert
@@ -178,12 +188,12 @@ def test_table_of_very_many_messages_is_cut_and_says_so(cli: Cli) -> None:
 def test_convert_writes_a_valid_body_of_the_other_dialect(
     cli: Cli, good: str, dialect: str
 ) -> None:
-    result = cli("convert", good, "--to", dialect)
+    result = cli("request", "convert", good, "--to", dialect)
     assert result.code == 0
     assert validate(result.out, dialect) == []
 
 
-def test_convert_says_what_could_not_be_carried_over(cli: Cli) -> None:
+def test_convert_says_what_could_not_be_converted(cli: Cli) -> None:
     image = {"type": "base64", "media_type": "image/png", "data": "aGk="}
     request: dict[str, Any] = {
         "model": "claude-sonnet-4-5",
@@ -193,12 +203,12 @@ def test_convert_says_what_could_not_be_carried_over(cli: Cli) -> None:
             {"role": "user", "content": [{"type": "image", "source": image}]},
         ],
     }
-    result = cli("convert", cli.write("image.json", request), "--to", "openai-chat")
-    assert "not carried over: " in result.err
+    result = cli("request", "convert", cli.write("image.json", request), "--to", "openai-chat")
+    assert "not converted: " in result.err
 
 
 def test_convert_to_an_unknown_dialect_lists_the_known_ones(cli: Cli, good: str) -> None:
-    result = cli("convert", good, "--to", "openai")
+    result = cli("request", "convert", good, "--to", "openai")
     assert result.code == 2
     assert "openai-chat" in result.err
 
@@ -220,7 +230,7 @@ def test_convert_to_an_unknown_dialect_lists_the_known_ones(cli: Cli, good: str)
 )
 @pytest.mark.parametrize("command", ["validate", "show"])
 def test_bad_body_is_a_short_message_without_content(cli: Cli, command: str, body: bytes) -> None:
-    result = cli(command, "-", stdin=body)
+    result = cli("request", command, "-", stdin=body)
     assert result.code == 2
     assert 1 <= result.err.count("\n") <= 2
     assert result.err.startswith("holdfast: ")
@@ -229,14 +239,14 @@ def test_bad_body_is_a_short_message_without_content(cli: Cli, command: str, bod
 
 @pytest.mark.parametrize("name", ["missing.json", "."])
 def test_unreadable_file_is_named(cli: Cli, name: str) -> None:
-    result = cli("validate", name)
+    result = cli("request", "validate", name)
     assert result.code == 2
     assert result.err.startswith("holdfast: cannot read the file")
     assert name in result.err
 
 
 def test_unwritable_file_is_named(cli: Cli, good: str) -> None:
-    result = cli("convert", good, "--to", "gemini", "--write", "no/where.json")
+    result = cli("request", "convert", good, "--to", "gemini", "--write", "no/where.json")
     assert result.code == 2
     assert "no/where.json" in result.err
 
@@ -248,7 +258,7 @@ def test_a_bug_is_reported_by_place_without_its_text(
         raise RuntimeError(SECRET_WORD)
 
     monkeypatch.setattr("holdfast.surfaces.cli.show.read", fail)
-    result = cli("show", good)
+    result = cli("request", "show", good)
     assert result.code == 3
     assert "RuntimeError" in result.err
     assert "test_bodies.py:" in result.err
@@ -271,8 +281,8 @@ def test_tour_cites_opens_fits_and_sums_up_what_it_saved(
     assert folded <= NARROW
     assert "stored whole]" in result.out
     assert result.out.count(f"ERROR tides row={FAILED}") == 2  # in the citation, and opened
-    assert "valid: no rule is broken" in result.out
-    assert "the very same" in result.out
+    assert "The request breaks no rule of the provider." in result.out
+    assert "bytes, identical." in result.out
     assert set(cli.folder.rglob("*")) == before  # no store is left behind
 
 

@@ -33,13 +33,6 @@ def in_store(cli: Cli, work: Callable[[Store], Awaitable[T]]) -> T:
     return asyncio.run(main())
 
 
-def test_help_teaches_with_examples(cli: Cli) -> None:
-    said = cli("cite", "--help").out
-    assert "holdfast cite build.log" in said
-    assert "--question" in said
-    assert "holdfast cite" in cli("--help").out
-
-
 def test_the_citation_is_printed_and_the_original_stored_exactly(cli: Cli) -> None:
     said = cli("cite", cli.write("build.log", LOG), "--output", "table")
     assert said.code == 0
@@ -117,16 +110,16 @@ def test_bytes_that_are_no_text_are_kept_as_they_are(cli: Cli) -> None:
 def test_the_store_user_and_workspace_are_chosen(cli: Cli) -> None:
     there = ("--store", "sqlite:///there.db", "--user", "ann", "--workspace", "blue")
     ref = cli("cite", cli.write("build.log", LOG), *there).json["ref"]
-    assert [each["ref_id"] for each in cli("refs", *there).json] == [ref]
-    assert cli("refs", *there[:2]).json == []
-    assert cli("refs").json == []
+    assert [each["ref_id"] for each in cli("store", "refs", *there).json] == [ref]
+    assert cli("store", "refs", *there[:2]).json == []
+    assert cli("store", "refs").json == []
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (("nowhere.log",), "Check its name"),
-        (("build.log", "--kind", "No Kind"), "small letters"),
+        (("build.log", "--kind", "No Kind"), "lowercase letters"),
         (("build.log", "--max-tokens", "5"), "60"),
         (("build.log", "--store", "mysql://me:pa55@host"), "Use memory:"),
         (("build.log", "--user", ""), "Give 1 to 200 characters"),

@@ -55,7 +55,7 @@ def test_a_folder_is_counted_file_by_file(cli: Cli) -> None:
     assert data["skipped_files"] == [{"file": "b.bin", "reason": "not text"}]
     shown = cli("count", str(cli.folder / "src"), "--model", "gpt-4o", "--output", "table")
     assert "1 files, 1 skipped: 2 tokens" in shown.out
-    assert shown.err.strip() == "holdfast: b.bin was not counted: not text"
+    assert shown.err.strip() == "holdfast: skipped b.bin: not text"
 
 
 def test_what_of_a_folder_could_not_be_read_is_named_with_the_reason(cli: Cli) -> None:
@@ -78,8 +78,8 @@ def test_what_of_a_folder_could_not_be_read_is_named_with_the_reason(cli: Cli) -
     assert reasons["locked.txt"] == "Permission denied"
     assert reasons["latin.txt"] == "not text"
     assert len(reasons) == shown.json["skipped"] == 13
-    assert "locked.txt was not counted: Permission denied" in shown.err
-    assert "3 more were not counted" in shown.err
+    assert "skipped locked.txt: Permission denied" in shown.err
+    assert "skipped 3 more" in shown.err
 
 
 def test_a_folder_that_cannot_be_read_whole_is_counted_as_far_as_it_can(cli: Cli) -> None:
@@ -103,7 +103,7 @@ def test_reported_usage_is_learnt_and_kept(cli: Cli) -> None:
     path = cli.write("request.json", body)
     plain = cli("count", path).json["tokens"]
     for _ in range(6):
-        assert "noted" in cli("count", path, "--reported", str(plain + 40)).err
+        assert "saved for later counts" in cli("count", path, "--reported", str(plain + 40)).err
     assert cli("count", path).json["tokens"] == plain + 40
     kept = cli.folder / ".local" / "share" / "holdfast" / "calibration.json"
     assert b"word" not in kept.read_bytes()
@@ -129,7 +129,7 @@ def test_an_unknown_model_is_remarked_on(cli: Cli) -> None:
 
 @pytest.mark.parametrize(
     ("stdin", "said"),
-    [(b'{"messages": [', "not JSON"), (b"\xff\xfe\x00", "neither a request nor a text")],
+    [(b'{"messages": [', "not JSON"), (b"\xff\xfe\x00", "neither a request nor text")],
 )
 def test_what_cannot_be_counted_is_an_error(cli: Cli, stdin: bytes, said: str) -> None:
     result = cli("count", "-", "--model", "gpt-4o", stdin=stdin)

@@ -89,7 +89,7 @@ def test_no_byte_is_left_when_everything_is_erased(filled: Cli) -> None:
 def test_what_is_not_clear_is_refused(filled: Cli, options: tuple[str, ...]) -> None:
     done = filled("store", "erase", *options, "--yes")
     assert done.code == 2
-    assert "it is not said what is to be erased" in done.err
+    assert "nothing is named to erase" in done.err
     assert len(_sessions(filled)) == 2
 
 
@@ -113,7 +113,7 @@ def test_a_person_is_asked_first(
     monkeypatch.setattr("holdfast.surfaces.cli.erase.is_terminal", lambda: True)
     monkeypatch.setattr("typer.confirm", confirm)
     done = filled("store", "erase", "--tenant", "key-1")
-    assert asked == ["Erase everything of tenant key-1? There is no way back."]
+    assert asked == ["Erase everything of tenant key-1? This cannot be undone."]
     assert done.code == (0 if is_erased else 1)
     assert ("key-1" in _sessions(filled)) is not is_erased
 
@@ -147,7 +147,7 @@ def test_a_name_that_is_not_there_is_told_and_no_success(
 ) -> None:
     done = filled("store", "erase", *named, "--yes")
     assert done.code == 1
-    assert "nothing of that name" in done.err
+    assert "Nothing has that name" in done.err
     assert _sessions(filled) == {"key-1": ["s1", "s2"], "key-2": ["s1", "s2"]}
 
 

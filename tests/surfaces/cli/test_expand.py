@@ -119,7 +119,7 @@ def test_a_ref_that_is_not_there_is_an_error_with_the_next_step(
     said = cli("expand", ref, *raw)
     assert (said.code, said.out) == (2, "")
     assert why in said.err
-    assert "holdfast refs" in said.err
+    assert "holdfast store refs" in said.err
 
 
 def test_another_user_finds_nothing(cli: Cli, log: str) -> None:
@@ -153,7 +153,7 @@ def test_removed_content_says_so(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> N
         (("--lines", "x"), 'Write "40-120"'),
         (("--lines", "1-2", "--query", "a"), "contradict"),
         (("--max-tokens", "5"), "100 to 8000"),
-        (("--raw", "--max-tokens", "500"), "--max-tokens contradict"),
+        (("--raw", "--max-tokens", "500"), "--max-tokens cannot be combined"),
         (("--page", "0"), "--page"),
         (("--store", "mysql://me:pa55@host"), "Use memory:"),
     ],

@@ -1,4 +1,4 @@
-"""`holdfast worker` does the jobs of a store, `holdfast jobs` shows them."""
+"""`holdfast jobs worker` does the jobs of a store, `holdfast jobs list` shows them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def filled(cli: Cli) -> Cli:
 
 
 def test_jobs_are_listed_as_json_in_a_pipe(filled: Cli) -> None:
-    told = filled("jobs", "--output", "json").json
+    told = filled("jobs", "list", "--output", "json").json
     assert [(job["kind"], job["state"]) for job in told["jobs"]] == [
         ("y", "queued"),
         ("x", "failed"),
@@ -47,20 +47,20 @@ def test_jobs_are_listed_as_json_in_a_pipe(filled: Cli) -> None:
 
 
 def test_jobs_are_drawn_as_a_table(filled: Cli) -> None:
-    drawn = filled("jobs", "--output", "table", "--state", "failed").out
+    drawn = filled("jobs", "list", "--output", "table", "--state", "failed").out
     assert "1,234" in drawn
     assert "it timed out" in drawn
     assert "queued" not in drawn
 
 
 def test_an_empty_queue_says_so(cli: Cli) -> None:
-    assert "no such jobs" in cli("jobs", "--output", "table").err
+    assert "No jobs match." in cli("jobs", "list", "--output", "table").err
 
 
 def test_a_store_in_memory_has_no_worker(cli: Cli) -> None:
-    refused = cli("worker", "--store", "memory:")
+    refused = cli("jobs", "worker", "--store", "memory:")
     assert refused.code == 2
-    assert "another process" in refused.err
+    assert "no other process" in refused.err
 
 
 @pytest.mark.slow
@@ -68,13 +68,13 @@ def test_a_store_in_memory_has_no_worker(cli: Cli) -> None:
 def test_a_worker_sweeps_and_ends_in_order_when_it_is_told_to(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/holdfast.db"
     with subprocess.Popen(
-        [sys.executable, "-m", "holdfast", "worker", "--store", url],
+        [sys.executable, "-m", "holdfast", "jobs", "worker", "--store", url],
         stderr=subprocess.PIPE,
         text=True,
         env=environment(tmp_path, HOLDFAST_LOG_FORMAT="json"),
     ) as process:
         assert process.stderr
-        assert "works on the jobs" in process.stderr.readline()
+        assert "runs the jobs of" in process.stderr.readline()
         attempt = json.loads(process.stderr.readline())
         assert (attempt["event"], attempt["kind"], attempt["state"]) == ("job", "sweep", "done")
         process.send_signal(signal.SIGTERM)

@@ -82,8 +82,8 @@ COMMANDS = [
     ("mcp", ["mcp", "call", "time", "now", "--config", "mcp.json"], {}),
     ("postgres", ["store", "stats", "--store", "postgresql://me@localhost/db"], {}),
     ("otel", ["serve", "--port", "0"], {"HOLDFAST_OTEL_ENDPOINT": "http://localhost:4318"}),
-    ("embed", ["recall", "anything"], {"HOLDFAST_RECALL_EMBEDDER": "minilm"}),
-    ("embed", ["tools", "search", "anything"], {"HOLDFAST_TOOL_EMBEDDER": "minilm"}),
+    ("embed", ["memory", "recall", "anything"], {"HOLDFAST_EMBEDDER": "minilm"}),
+    ("embed", ["tools", "search", "anything"], {"HOLDFAST_EMBEDDER": "minilm"}),
 ]
 
 
@@ -102,7 +102,7 @@ def test_a_command_that_needs_an_extra_says_how_to_install_it(
 
 
 def test_commands_that_only_look_at_the_list_of_mcp_servers_need_no_extra(tmp_path: Path) -> None:
-    for command in (["add", "time", "--", "true"], ["list"], ["accept", "time"]):
+    for command in (["add", "time", "--", "true"], ["list"]):
         done = run_without(modules_of("mcp"), "-m", "holdfast", "mcp", *command, folder=tmp_path)
         assert done.returncode == 0, done.stderr
 
@@ -132,7 +132,7 @@ def test_a_part_of_the_library_that_needs_an_extra_says_how_to_install_it(
 
 def test_the_semantic_cache_says_which_extra_it_needs(tmp_path: Path) -> None:
     done = run_without(
-        modules_of("embeddings"), "-m", "holdfast", "answers", "list", "--output", "json",
+        modules_of("embeddings"), "-m", "holdfast", "memory", "answers", "list", "--output", "json",
         folder=tmp_path, HOLDFAST_ENABLE_SEMANTIC_CACHE="true",
     )  # fmt: skip
     assert command_for("embeddings") in done.stdout

@@ -26,7 +26,7 @@ PRICES = [
 
 
 def test_models_are_json_in_a_pipe(cli: Cli) -> None:
-    (row,) = cli("models", "claude:sonnet").json
+    (row,) = cli("config", "models", "claude:sonnet").json
     assert row == {
         "id": "claude:sonnet",
         "context_window": 200_000,
@@ -47,13 +47,17 @@ def test_models_are_json_in_a_pipe(cli: Cli) -> None:
 
 def test_a_narrow_terminal_shows_names_whole(cli: Cli) -> None:
     cli.monkeypatch.setenv("COLUMNS", "80")
-    head, _, row = cli("models", "openai:gpt-4o-mini", "--output", "table").out.splitlines()[:3]
+    head, _, row = cli(
+        "config", "models", "openai:gpt-4o-mini", "--output", "table"
+    ).out.splitlines()[:3]
     assert head.split() == ["model", "window", "output", "accuracy", "in", "cached", "out"]
     assert row.startswith("openai:gpt-4o-mini ")
 
 
 def test_models_are_a_table_on_request(cli: Cli) -> None:
-    head, _, row = cli("models", "openai:gpt-4o-mini", "--output", "table").out.splitlines()[:3]
+    head, _, row = cli(
+        "config", "models", "openai:gpt-4o-mini", "--output", "table"
+    ).out.splitlines()[:3]
     assert head.split() == (
         "model window output vocabulary accuracy in cached out window from".split()
     )
@@ -63,31 +67,31 @@ def test_models_are_a_table_on_request(cli: Cli) -> None:
 
 
 def test_filter_is_a_part_of_the_id_in_any_case(cli: Cli) -> None:
-    ids = [row["id"] for row in cli("models", "CLAUDE-Sonnet").json]
+    ids = [row["id"] for row in cli("config", "models", "CLAUDE-Sonnet").json]
     assert "anthropic:claude-sonnet-4-5" in ids
     assert all("claude-sonnet" in id_.lower() for id_ in ids)
 
 
 def test_each_model_is_listed_once(cli: Cli) -> None:
-    ids = [row["id"].lower() for row in cli("models").json]
+    ids = [row["id"].lower() for row in cli("config", "models").json]
     assert len(ids) == len(set(ids)) > 2000
 
 
 def test_id_in_another_spelling_is_found_if_nothing_matches(cli: Cli) -> None:
-    (row,) = cli("models", "us.anthropic.claude-sonnet-4-5-20250929-v1:0").json
+    (row,) = cli("config", "models", "us.anthropic.claude-sonnet-4-5-20250929-v1:0").json
     assert row["id"] == "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0"
     assert row["context_window"] == 200_000
 
 
 def test_unknown_model_is_said_to_be_unknown(cli: Cli) -> None:
-    result = cli("models", "no-such-model")
+    result = cli("config", "models", "no-such-model")
     assert (result.code, result.out) == (1, "")
     assert "No model matches 'no-such-model'." in result.err
 
 
 @pytest.mark.parametrize("text", ["x" * 10_000, "\x1b[31m"])
 def test_filter_that_can_be_no_id_is_refused(cli: Cli, text: str) -> None:
-    result = cli("models", text)
+    result = cli("config", "models", text)
     assert result.code == 2
     assert "\x1b" not in result.err
 
@@ -97,7 +101,7 @@ def test_overrides_of_the_settings_are_shown_with_their_origin(cli: Cli) -> None
         "holdfast.toml",
         '[model_context_overrides]\n"my-gateway:mine" = { context_window = 5000 }\n',
     )
-    (row,) = cli("models", "my-gateway").json
+    (row,) = cli("config", "models", "my-gateway").json
     assert row["context_window"] == 5000
     assert row["window_from"] == "config my-gateway:mine"
     assert row["max_output_tokens"] is None
@@ -106,12 +110,12 @@ def test_overrides_of_the_settings_are_shown_with_their_origin(cli: Cli) -> None
 
 def test_newer_prices_are_kept_in_the_data_folder_and_used(cli: Cli) -> None:
     source = cli.write("data.json", json.dumps(PRICES))
-    result = cli("models", "--update", source)
+    result = cli("config", "models", "--update", source)
     kept = cli.folder / ".local" / "share" / "holdfast" / FILE_NAME
     assert result.code == 0
-    assert f"Kept the prices of 1 models in {kept}." in result.err
+    assert f"Stored the prices of 1 model in {kept}." in result.err
     assert json.loads(kept.read_bytes()) == PRICES
-    (row,) = cli("models", "openai:newest").json
+    (row,) = cli("config", "models", "openai:newest").json
     assert row["context_window"] == 77_000
     assert row["window_from"] == "prices"
     assert row["price_per_million"]["cache_read"] == 0.025
@@ -119,22 +123,22 @@ def test_newer_prices_are_kept_in_the_data_folder_and_used(cli: Cli) -> None:
 
 def test_data_folder_can_be_set(cli: Cli) -> None:
     cli.write("holdfast.toml", 'data_dir = "kept"\n')
-    assert cli("models", "--update", cli.write("data.json", json.dumps(PRICES))).code == 0
+    assert cli("config", "models", "--update", cli.write("data.json", json.dumps(PRICES))).code == 0
     assert (cli.folder / "kept" / FILE_NAME).exists()
-    assert cli("models", "openai:newest").code == 0
+    assert cli("config", "models", "openai:newest").code == 0
 
 
 def test_bad_file_of_prices_is_refused_and_keeps_nothing(cli: Cli) -> None:
-    result = cli("models", "--update", cli.write("data.json", "{"))
+    result = cli("config", "models", "--update", cli.write("data.json", "{"))
     assert result.code == 2
     assert "not a file of prices" in result.err
     assert not (cli.folder / ".local").exists()
 
 
 def test_kept_prices_that_broke_are_reported_and_passed_over(cli: Cli) -> None:
-    cli("models", "--update", cli.write("data.json", json.dumps(PRICES)))
+    cli("config", "models", "--update", cli.write("data.json", json.dumps(PRICES)))
     (cli.folder / ".local" / "share" / "holdfast" / FILE_NAME).write_text("{")
-    result = cli("models", "claude:sonnet")
+    result = cli("config", "models", "claude:sonnet")
     assert result.code == 0
     assert result.json[0]["price_per_million"]["input"] == 3.0
     assert "not a file of prices" in result.err
@@ -145,8 +149,8 @@ def test_without_a_home_prices_cannot_be_kept_but_are_shown(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HOME")
-    assert cli("models", "claude:sonnet").code == 0
-    result = cli("models", "--update", cli.write("data.json", json.dumps(PRICES)))
+    assert cli("config", "models", "claude:sonnet").code == 0
+    result = cli("config", "models", "--update", cli.write("data.json", json.dumps(PRICES)))
     assert result.code == 2
     assert "data_dir" in result.err
 

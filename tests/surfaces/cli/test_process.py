@@ -64,7 +64,7 @@ def run_shell(command: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
 def test_help_teaches_with_examples(tmp_path: Path) -> None:
     result = run_process("--help", folder=tmp_path)
     assert result.returncode == 0
-    assert b"holdfast validate request.json" in result.stdout
+    assert b"holdfast wrap claude" in result.stdout
 
 
 def test_version_is_the_packages_own(tmp_path: Path) -> None:
@@ -77,14 +77,14 @@ def test_no_arguments_show_the_help(tmp_path: Path) -> None:
 
 
 def test_unknown_command_and_option_are_refused_without_a_traceback(tmp_path: Path) -> None:
-    for wrong in (["frobnicate"], ["show", "--nonsense"], ["show"]):
+    for wrong in (["frobnicate"], ["request", "show", "--nonsense"], ["request", "show"]):
         result = run_process(*wrong, folder=tmp_path)
         assert result.returncode == 2
         assert b"Traceback" not in result.stderr
 
 
 def test_terminal_gets_a_table_with_first_words_and_colour(tmp_path: Path) -> None:
-    shown = run_in_terminal("show", str(TOUR), folder=tmp_path)
+    shown = run_in_terminal("request", "show", str(TOUR), folder=tmp_path)
     assert "first words" in shown
     assert "The nightly" in shown
     assert "\x1b[" in shown
@@ -135,14 +135,14 @@ def test_full_disk_is_one_line(tmp_path: Path, command: str) -> None:
 
 @pytest.mark.parametrize("streams", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_cause_no_traceback(tmp_path: Path, streams: str) -> None:
-    result = run_shell(f"show - {streams}", tmp_path)
+    result = run_shell(f"request show - {streams}", tmp_path)
     assert b"Traceback" not in result.stderr
     assert result.returncode == 2
 
 
 def test_interrupt_ends_quietly_with_130(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "holdfast", "show", "-"],
+        [sys.executable, "-m", "holdfast", "request", "show", "-"],
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=tmp_path,
@@ -163,7 +163,7 @@ def test_encoding_that_lacks_a_character_is_no_obstacle(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
 def test_shells_can_complete(tmp_path: Path, shell: str) -> None:
-    script = run_process("completion", shell, folder=tmp_path).stdout.decode()
+    script = run_process("config", "completion", shell, folder=tmp_path).stdout.decode()
     assert f"_HOLDFAST_COMPLETE=complete_{shell}" in script or "_HOLDFAST_COMPLETE" in script
 
 
@@ -182,7 +182,7 @@ def test_a_line_is_completed_with_commands_and_options(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [("stats",), ("refs",), ("store", "stats"), ("rebuild", "s", "1"), ("jobs",)]
+    "command", [("stats",), ("store", "refs"), ("rebuild", "s", "1"), ("jobs", "list")]
 )
 def test_a_typo_in_the_store_makes_no_file(tmp_path: Path, command: tuple[str, ...]) -> None:
     done = run_process(*command, "--store", "sqlite:///typo.db", folder=tmp_path)
@@ -192,5 +192,5 @@ def test_a_typo_in_the_store_makes_no_file(tmp_path: Path, command: tuple[str, .
 
 
 def test_who_reads_without_a_store_makes_none(tmp_path: Path) -> None:
-    assert run_process("refs", folder=tmp_path).returncode == 0
+    assert run_process("store", "refs", folder=tmp_path).returncode == 0
     assert not list(tmp_path.rglob("*.db"))

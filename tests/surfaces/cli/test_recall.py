@@ -1,4 +1,4 @@
-"""`holdfast recall`: a table with scores and sources, JSON in a pipe; forgetting with a preview."""
+"""`holdfast memory recall` and `memory forget`: a table or JSON; forgetting needs --yes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def store(cli: Cli) -> str:
 
 
 def test_a_table_shows_scores_sources_and_why(cli: Cli, store: str) -> None:
-    result = cli("recall", "What did Caro make?", "--store", store, "--output", "table")
+    result = cli("memory", "recall", "What did Caro make?", "--store", store, "--output", "table")
     assert result.code == 0
     first = next(line for line in result.out.splitlines() if "Caro" in line)
     assert all(word in first for word in ("2023-05-08 14:00", "friends", "blue bowl"))
@@ -50,34 +50,34 @@ def test_a_table_shows_scores_sources_and_why(cli: Cli, store: str) -> None:
 
 
 def test_a_pipe_gets_json(cli: Cli, store: str) -> None:
-    recalled = cli("recall", "bowl", "--store", store, "--most", "1").json
+    recalled = cli("memory", "recall", "bowl", "--store", store, "--most", "1").json
     (passage,) = recalled["passages"]
     assert (passage["turn_id"], passage["session"], passage["name"]) == ("a", "friends", "Caro")
     assert recalled["tokens"] <= recalled["budget"] == 1000
-    assert cli("recall", "bowl", "--store", store, "--text", "--most", "1").out == (
+    assert cli("memory", "recall", "bowl", "--store", store, "--text", "--most", "1").out == (
         "[8 May 2023]\nCaro: I made a blue bowl.\n"
     )
 
 
 def test_nothing_is_read_again_that_was_read_by_the_same(cli: Cli, store: str) -> None:
-    result = cli("recall", "bowl", "--store", store, "--reindex")
-    assert result.err == "0 turns were read again.\n"
+    result = cli("memory", "recall", "bowl", "--store", store, "--reindex")
+    assert result.err == "Indexed 0 turns again.\n"
 
 
 def test_forgetting_shows_what_would_go_before_it_goes(cli: Cli, store: str) -> None:
-    asked = ("recall", "--forget", "a", "--store", store)
-    assert [turn["id"] for turn in cli(*asked, "--preview").json] == ["a"]
-    assert "1 turn would be forgotten" in cli(*asked, "--preview", "--output", "table").err
-    assert "without a trace" in cli(*asked, "--output", "table").err
-    assert cli(*asked).json == []
-    gone = ("recall", "--forget-session", "--session", "friends", "--store", store)
-    assert [turn["id"] for turn in cli(*gone).json] == ["b"]
-    nothing = cli("recall", "bowl", "--store", store, "--output", "table")
-    assert "Nothing was remembered here yet." in nothing.err
+    forget = ("memory", "forget", "--store", store)
+    assert [turn["id"] for turn in cli(*forget, "a").json] == ["a"]
+    assert "1 turn would be removed: add --yes." in cli(*forget, "a", "--output", "table").err
+    assert "1 turn removed." in cli(*forget, "a", "--yes", "--output", "table").err
+    assert cli(*forget, "a").json == []
+    of_session = (*forget, "--session", "friends", "--yes")
+    assert [turn["id"] for turn in cli(*of_session).json] == ["b"]
+    nothing = cli("memory", "recall", "bowl", "--store", store, "--output", "table")
+    assert "No turns are remembered here yet." in nothing.err
 
 
-@pytest.mark.parametrize("arguments", [("recall",), ("recall", "--forget-session")])
+@pytest.mark.parametrize("arguments", [("recall", " "), ("forget",)])
 def test_without_a_question_it_says_what_to_write(cli: Cli, arguments: tuple[str, ...]) -> None:
-    result = cli(*arguments, "--store", "memory:")
+    result = cli("memory", *arguments, "--store", "memory:")
     assert result.code == 2
     assert "holdfast:" in result.err

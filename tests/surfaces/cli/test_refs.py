@@ -1,4 +1,4 @@
-"""`holdfast refs`: what was stored last."""
+"""`holdfast store refs`: what was stored last."""
 
 from __future__ import annotations
 
@@ -25,13 +25,8 @@ def filled(cli: Cli) -> Cli:
     return cli
 
 
-def test_help_teaches_with_examples(cli: Cli) -> None:
-    assert "holdfast refs --kind log" in cli("refs", "--help").out
-    assert "holdfast refs" in cli("--help").out
-
-
 def test_the_newest_come_first(filled: Cli) -> None:
-    found = filled("refs").json
+    found = filled("store", "refs").json
     assert len(found) == 3
     assert [each["kind"] for each in found][1:] == ["json_rows", "log"]
     assert found[0]["flags"] == ["email"]
@@ -42,12 +37,12 @@ def test_the_newest_come_first(filled: Cli) -> None:
 
 
 def test_a_table_names_what_each_is(filled: Cli) -> None:
-    lines = filled("refs", "--output", "table").out.splitlines()
+    lines = filled("store", "refs", "--output", "table").out.splitlines()
     assert re.split(r" {1,}", lines[0].strip()) == [
         *("ref", "kind", "size", "tokens", "age"),
         *("state", "flags", "tool", "summary"),
     ]
-    ref = filled("refs", "--kind", "log").json[0]["ref_id"]
+    ref = filled("store", "refs", "--kind", "log").json[0]["ref_id"]
     [row] = [line for line in lines if line.startswith(ref)]
     assert f"{len(LOG):,}" in row
     assert "fresh" in row
@@ -56,7 +51,7 @@ def test_a_table_names_what_each_is(filled: Cli) -> None:
 
 def test_a_narrow_terminal_gets_a_line_for_each(filled: Cli) -> None:
     filled.monkeypatch.setenv("COLUMNS", "80")
-    head, _, *rows = filled("refs", "--output", "table").out.splitlines()
+    head, _, *rows = filled("store", "refs", "--output", "table").out.splitlines()
     assert head.split() == ["ref", "size", "age", "state", "flags", "summary"]
     assert len(rows) == 3
     assert all(row.startswith("ref:") and "fresh" in row and len(row) <= 80 for row in rows)
@@ -64,11 +59,11 @@ def test_a_narrow_terminal_gets_a_line_for_each(filled: Cli) -> None:
 
 
 def test_kind_session_and_limit_choose(filled: Cli) -> None:
-    assert [each["kind"] for each in filled("refs", "--kind", "log").json] == ["log"]
-    assert [each["kind"] for each in filled("refs", "--session", "monday").json] == ["log"]
-    assert len(filled("refs", "--limit", "2").json) == 2
-    assert filled("refs", "--kind", "nonesuch").json == []
-    assert filled("refs", "--limit", "0").code == 2
+    assert [each["kind"] for each in filled("store", "refs", "--kind", "log").json] == ["log"]
+    assert [each["kind"] for each in filled("store", "refs", "--session", "monday").json] == ["log"]
+    assert len(filled("store", "refs", "--limit", "2").json) == 2
+    assert filled("store", "refs", "--kind", "nonesuch").json == []
+    assert filled("store", "refs", "--limit", "0").code == 2
 
 
 def test_stale_and_tool_are_shown(cli: Cli) -> None:
@@ -78,25 +73,25 @@ def test_stale_and_tool_are_shown(cli: Cli) -> None:
         await store.close()
 
     asyncio.run(work())
-    shown = cli("refs", "--output", "table").out
+    shown = cli("store", "refs", "--output", "table").out
     assert "stale" in shown
     assert "read_log" in shown
 
 
 def test_an_empty_store_says_how_to_fill_it(cli: Cli) -> None:
-    said = cli("refs", "--output", "table")
+    said = cli("store", "refs", "--output", "table")
     assert (said.code, said.out) == (0, "")
     assert "holdfast cite FILE" in said.err
-    assert cli("refs").json == []
+    assert cli("store", "refs").json == []
 
 
 def test_others_see_nothing_of_it(filled: Cli) -> None:
     for other in (("--user", "bob"), ("--workspace", "team")):
-        assert filled("refs", *other).json == []
+        assert filled("store", "refs", *other).json == []
 
 
 def test_errors_say_the_next_step(cli: Cli) -> None:
-    said = cli("refs", "--store", "mysql://me:pa55@host")
+    said = cli("store", "refs", "--store", "mysql://me:pa55@host")
     assert (said.code, said.out) == (2, "")
     assert "Use memory:" in said.err
     assert "pa55" not in said.err

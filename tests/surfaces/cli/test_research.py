@@ -52,6 +52,6 @@ def test_as_many_sources_are_read_at_once_as_the_setting_says(
 
     monkeypatch.setattr(researching, "conduct", noted)
     for most in ("1", "7"):
-        monkeypatch.setenv("HOLDFAST_RESEARCH_PARALLEL", most)
+        monkeypatch.setenv("HOLDFAST_PARALLEL_CALLS", most)
         cli("research", "Why?", str(tmp_path / "notes.md"), "--store", "memory:")
     assert seen == [1, 7]

@@ -24,7 +24,7 @@ def test_the_greeting_leads_to_the_dashboard_and_every_client(
     assert "  export OPENAI_BASE_URL=http://127.0.0.1:9/v1\n" in said
     for name in ("ANTHROPIC", "GOOGLE_GEMINI"):
         assert f"  export {name}_BASE_URL=http://127.0.0.1:9\n" in said
-    assert "  gemini    → nobody: give --gemini URL, or --offline\n" in said
+    assert "  gemini    → no upstream: give --gemini URL, or --offline\n" in said
 
 
 def test_the_advice_for_a_taken_port_is_right_for_serve_and_for_make(cli: Cli) -> None:

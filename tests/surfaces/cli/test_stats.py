@@ -52,9 +52,8 @@ def proxy(cli: Cli) -> Iterator[Running]:
 
 def test_help_says_what_the_columns_mean(cli: Cli) -> None:
     said = cli("stats", "--help").out
-    for word in ("untouched", "share of untouched", "--live", "holdfast stats --by day"):
+    for word in ("untouched", "share of untouched", "--watch", "holdfast stats --by day"):
         assert word in said
-    assert "holdfast stats" in cli("--help").out
 
 
 def test_an_empty_store_says_what_to_do(cli: Cli) -> None:
@@ -138,40 +137,38 @@ def test_a_narrow_terminal_shows_fewer_columns_but_every_name_and_number_whole(c
 
 
 def test_a_running_proxy_is_asked_with_its_token(cli: Cli, proxy: Running) -> None:
-    found = cli("stats", "--live", "--by", "session", "--url", proxy.url).json
+    found = cli("stats", "--watch", "--by", "session", "--url", proxy.url).json
     assert set(found) == {"totals", "by_session", "process"}
     assert found["totals"] == cli("stats").json["totals"]
     assert found["process"]["added_seconds_count"] == 3
     cli.monkeypatch.setenv("HOLDFAST_SERVE_TOKEN", "another")
-    refused = cli("stats", "--live", "--url", proxy.url)
+    refused = cli("stats", "--watch", "--url", proxy.url)
     assert refused.code == 2
     assert "serve_token" in refused.err
 
 
-def test_top_is_the_live_table_of_sessions(cli: Cli, proxy: Running) -> None:
-    watched = cli("stats", "--watch", "--by", "session", "--url", proxy.url).json
-    top = cli("top", "--url", proxy.url).json
-    assert [row["name"] for row in top["by_session"]] == ["two", "one"]
-    assert (top["totals"], top["by_session"]) == (watched["totals"], watched["by_session"])
+def test_watched_figures_are_by_session_most_recently_used_first(cli: Cli, proxy: Running) -> None:
+    watched = cli("stats", "--watch", "--url", proxy.url).json
+    assert [row["name"] for row in watched["by_session"]] == ["two", "one"]
 
 
 def test_where_no_proxy_answers_the_next_step_is_named(cli: Cli) -> None:
     with socket.socket() as taken:  # bound, but nobody listens
         taken.bind(("127.0.0.1", 0))
-        nobody = cli("stats", "--live", "--url", f"http://127.0.0.1:{taken.getsockname()[1]}")
+        nobody = cli("stats", "--watch", "--url", f"http://127.0.0.1:{taken.getsockname()[1]}")
     assert nobody.code == 2
     assert "holdfast serve" in nobody.err
     for wrong in ("127.0.0.1:8787", "ftp://host", "http://host:port"):
-        refused = cli("stats", "--live", "--url", wrong)
+        refused = cli("stats", "--watch", "--url", wrong)
         assert refused.code == 2
-        assert "no HTTP address" in refused.err
+        assert "not an HTTP address" in refused.err
 
 
 def test_a_live_table_follows_the_proxy_until_it_is_interrupted(proxy: Running) -> None:
     seen = b""
     ours, theirs = pty.openpty()
     watching = subprocess.Popen(
-        [sys.executable, "-m", "holdfast", "stats", "--live", "--url", proxy.url],
+        [sys.executable, "-m", "holdfast", "stats", "--watch", "--by", "model", "--url", proxy.url],
         stdout=theirs,
         stderr=subprocess.PIPE,
         env=os.environ | {"TERM": "xterm", "COLUMNS": "160"},

@@ -1,4 +1,4 @@
-"""`holdfast summarise`: what it prints, what it stores, whom it asks."""
+"""`holdfast research summarise`: what it prints, what it stores, whom it asks."""
 
 from __future__ import annotations
 
@@ -18,13 +18,8 @@ REPORT = "\n\n".join(
 )
 
 
-def test_help_teaches_with_examples(cli: Cli) -> None:
-    assert "holdfast summarise report.md --level key_points" in cli("summarise", "--help").out
-    assert "holdfast summarise" in cli("--help").out
-
-
 def test_a_summary_has_its_level_and_the_ref_of_its_original(cli: Cli) -> None:
-    said = cli("summarise", cli.write("rain.txt", REPORT), "--level", "key_points")
+    said = cli("research", "summarise", cli.write("rain.txt", REPORT), "--level", "key_points")
     [summary] = said.json
     assert (summary["level"], summary["provider"], summary["cost"]) == (
         "key_points",
@@ -37,7 +32,13 @@ def test_a_summary_has_its_level_and_the_ref_of_its_original(cli: Cli) -> None:
 
 def test_a_table_shows_the_text_and_tells_what_was_saved(cli: Cli) -> None:
     said = cli(
-        "summarise", cli.write("rain.txt", REPORT), "--level", "headline", "--output", "table"
+        "research",
+        "summarise",
+        cli.write("rain.txt", REPORT),
+        "--level",
+        "headline",
+        "--output",
+        "table",
     )
     assert "Station 20" in said.out
     assert "tokens, headline, by extractive, ref:" in said.err
@@ -46,7 +47,13 @@ def test_a_table_shows_the_text_and_tells_what_was_saved(cli: Cli) -> None:
 def test_the_question_decides_and_the_budget_holds(cli: Cli) -> None:
     file = cli.write("rain.txt", REPORT)
     [summary] = cli(
-        "summarise", file, "--question", "What did station 47 measure?", "--budget", "40"
+        "research",
+        "summarise",
+        file,
+        "--question",
+        "What did station 47 measure?",
+        "--budget",
+        "40",
     ).json
     assert "611 millimetres" in summary["text"]
     assert summary["to_tokens"] <= 40
@@ -55,7 +62,7 @@ def test_the_question_decides_and_the_budget_holds(cli: Cli) -> None:
 
 def test_several_files_share_a_budget(cli: Cli) -> None:
     names = [cli.write("a.txt", REPORT), cli.write("b.txt", REPORT[::2]), cli.write("c.txt", "Hi.")]
-    summaries = cli("summarise", *names, "--budget", "300").json
+    summaries = cli("research", "summarise", *names, "--budget", "300").json
     assert [summary["file"] for summary in summaries] == names
     assert sum(count(summary["text"]) for summary in summaries) <= 300
     assert summaries[2]["text"] == "Hi."
@@ -70,7 +77,14 @@ def test_a_program_is_asked_and_what_it_invents_is_dropped(
     script.chmod(0o755)
     monkeypatch.setenv("HOLDFAST_SUMMARIZATION_COMMANDS", json.dumps({"tiny": [str(script)]}))
     said = cli(
-        "summarise", "-", "--provider", "[cli]tiny:one", "--output", "json", stdin=REPORT.encode()
+        "research",
+        "summarise",
+        "-",
+        "--provider",
+        "[cli]tiny:one",
+        "--output",
+        "json",
+        stdin=REPORT.encode(),
     )
     [summary] = said.json
     assert summary["text"] == "Station 20 measured 260 millimetres of rain."
@@ -84,7 +98,7 @@ def test_what_was_paid_for_is_kept_in_the_store(cli: Cli, monkeypatch: pytest.Mo
     )
     script.chmod(0o755)
     monkeypatch.setenv("HOLDFAST_SUMMARIZATION_COMMANDS", json.dumps({"tiny": [str(script)]}))
-    call = ("summarise", cli.write("rain.txt", REPORT), "--provider", "[cli]tiny:one")
+    call = ("research", "summarise", cli.write("rain.txt", REPORT), "--provider", "[cli]tiny:one")
     assert [cli(*call).json[0]["cached"] for _ in range(2)] == [False, True]
     assert cli(*call, "--question", "Who?").json[0]["cached"] is False
     monkeypatch.setenv("HOLDFAST_SUMMARIZATION_CACHE_ENABLED", "false")
@@ -96,7 +110,7 @@ def test_the_archive_keeps_the_original_too_where_it_is_on(
 ) -> None:
     monkeypatch.setenv("HOLDFAST_CONTENT_ARCHIVE_ENABLED", "true")
     monkeypatch.setenv("HOLDFAST_RESEARCH_ARCHIVE_DIR", str(cli.folder / "kept"))
-    cli("summarise", cli.write("rain.txt", REPORT))
+    cli("research", "summarise", cli.write("rain.txt", REPORT))
     assert list((cli.folder / "kept").glob("*.db"))
 
 
@@ -104,11 +118,12 @@ def test_a_provider_that_cannot_be_asked_is_told_beside_the_quotations(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOLDFAST_FORBID_MODEL_CALLS", "true")
-    said = cli("summarise", "-", "--provider", "[cli]claude:haiku", stdin=REPORT.encode())
+    summarise = ("research", "summarise", "-", "--provider", "[cli]claude:haiku")
+    said = cli(*summarise, stdin=REPORT.encode())
     assert said.json[0]["provider"] == "extractive"
     assert "forbid" not in said.out or "may not be asked" in said.err
     monkeypatch.setenv("HOLDFAST_SUMMARIZATION_EXTRACTIVE", "false")
-    refused = cli("summarise", "-", "--provider", "[cli]claude:haiku", stdin=REPORT.encode())
+    refused = cli(*summarise, stdin=REPORT.encode())
     assert (refused.code, refused.out) == (2, "")
     assert "All providers exhausted" in refused.err
     assert "millimetres" not in refused.err
@@ -125,6 +140,6 @@ def test_a_provider_that_cannot_be_asked_is_told_beside_the_quotations(
 )
 def test_errors_say_the_next_step(cli: Cli, arguments: tuple[str, ...], told: str) -> None:
     cli.write("rain.txt", REPORT)
-    said = cli("summarise", *arguments)
+    said = cli("research", "summarise", *arguments)
     assert (said.code, said.out) == (2, "")
     assert told in said.err

@@ -9,8 +9,8 @@ import pytest
 
 from holdfast.engine import Holdfast
 from holdfast.store import Scope, open_store
-from tests.citing import CITES
 from tests.fitting.test_citing import chat, log
+from tests.support.citing import CITES
 from tests.surfaces.harness import Cli
 
 TENANTS = ("default", "key-1", "key-2")
@@ -49,8 +49,8 @@ def test_figures_are_of_all_or_of_one(cli: Cli, bodies: dict[str, bytes]) -> Non
     assert {row["name"] for row in sums["by_session"]} == {f"session of {name}" for name in bodies}
     assert cli("stats", "--tenant", "key-1").json["totals"]["turns"] == 1
     assert cli("stats", "--tenant", "nobody").json["totals"]["turns"] == 0
-    assert len(cli("refs").json) == 3
-    assert len(cli("refs", "--tenant", "key-2").json) == 1
+    assert len(cli("store", "refs").json) == 3
+    assert len(cli("store", "refs", "--tenant", "key-2").json) == 1
     assert cli("store", "stats").json["refs"] == 3
     assert cli("store", "stats", "--tenant", "key-2").json["turns"] == 1
     assert cli("store", "verify").json["read"] >= 3
@@ -64,7 +64,7 @@ def test_a_session_and_a_ref_are_found_whosever_they_are(
         assert cli("rebuild", f"session of {name}", "1").out.encode() == body
         other = "key-2" if name == "key-1" else "key-1"
         assert cli("rebuild", f"session of {name}", "1", "--tenant", other).code == 2
-        [info] = cli("refs", "--tenant", name).json
+        [info] = cli("store", "refs", "--tenant", name).json
         opened = cli("expand", info["ref_id"], "--lines", "3-3")
         assert f"step {TENANTS.index(name)}-2 went well" in opened.out
         assert cli("expand", info["ref_id"], "--tenant", other).code == 2

@@ -84,7 +84,7 @@ def test_our_own_secrets_do_not_reach_the_program(tmp_path: Path) -> None:
     done = run_process(
         *("wrap", "--offline", "--store", "memory:", "--", sys.executable, "-c", code),
         folder=tmp_path,
-        HOLDFAST_OPENAI_KEY="sk-ours",
+        HOLDFAST_UPSTREAMS__OPENAI__KEY="sk-ours",
     )
     assert done.stdout.decode().strip() == "[]"
 

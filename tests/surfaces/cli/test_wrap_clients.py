@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.surfaces.cli._clients import Pointed, pointed, program_environment, upstream_of
+from holdfast.surfaces.cli._clients import ClientTarget, pointed, program_environment, upstream_of
 from holdfast.surfaces.cli._gemini_cli import signed_in
 from tests.surfaces.harness import run_process
 
@@ -39,7 +39,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def told(work: Path, program: str, **variables: str) -> Pointed:
+def told(work: Path, program: str, **variables: str) -> ClientTarget:
     """Return what a program is told when it is started with these variables."""
     return pointed(program, URL, {"HOME": str(work.parent)} | variables)
 

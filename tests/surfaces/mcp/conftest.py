@@ -12,3 +12,9 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A loaded machine takes longer than a second to start a program."""
     monkeypatch.setattr(acquaintance, "LIST_SECONDS", 60.0)
     monkeypatch.setattr(acquaintance, "CALL_SECONDS", 60.0)
+
+
+@pytest.fixture
+def brief_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first list does not wait for servers that are still starting."""
+    monkeypatch.setattr(acquaintance, "LIST_SECONDS", 0.01)

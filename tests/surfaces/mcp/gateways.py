@@ -27,6 +27,11 @@ def program(name: str = "demo", *args: str, **more: Any) -> ServerSpec:
     return ServerSpec(name=name, command=sys.executable, args=(DEMO, *args), **more)
 
 
+def specs(*names: str) -> list[ServerSpec]:
+    """Specifications of servers that are reached another way than by their command."""
+    return [ServerSpec(name=name, command="unused") for name in names]
+
+
 def in_memory(servers: Mapping[str, MCPServer]) -> Any:
     """A way to servers of this process."""
 
@@ -60,3 +65,16 @@ async def host_of(gateway: Gateway, era: str = "legacy", **more: Any) -> AsyncIt
     """A host of a gateway, in this process."""
     async with Client(gateway_server(gateway), mode=era, **more) as client:
         yield client
+
+
+@asynccontextmanager
+async def hosted(
+    servers: Mapping[str, MCPServer], *, way: Any = None, era: str = "legacy", **options: Any
+) -> AsyncIterator[tuple[Gateway, Client]]:
+    """A gateway over servers of this process, and a host of it."""
+    way = way or in_memory(servers)
+    async with (
+        gateway_over(specs(*servers), way=way, **options) as gateway,
+        host_of(gateway, era) as host,
+    ):
+        yield gateway, host

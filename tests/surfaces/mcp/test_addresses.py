@@ -222,7 +222,7 @@ def test_a_token_of_a_host_is_not_handed_on() -> None:
             listening(server) as url,
             gateway_over([at(url)], listing="all") as gateway,
         ):
-            app = http_app(gateway_server(gateway), Settings(mcp_token=SECRET))
+            app = http_app(gateway_server(gateway), Settings(serve_token=SECRET))
             async with (
                 listening(app) as front,
                 httpx2.AsyncClient(headers={"Authorization": f"Bearer {SECRET}"}) as http,

@@ -13,12 +13,11 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.exceptions import MCPDeprecationWarning
 
-from holdfast.surfaces.mcp import acquaintance
 from holdfast.surfaces.mcp.config import ServerSpec
 from holdfast.surfaces.mcp.gateway import Gateway
-from tests.surfaces.mcp.gateways import ERAS, gateway_over, host_of, in_memory
-from tests.surfaces.mcp.test_gateway import contents, demo, specs, words
-from tests.surfaces.mcp.test_starting import way_past_mute
+from tests.surfaces.mcp.gateways import ERAS, gateway_over, host_of, hosted, in_memory, specs
+from tests.surfaces.mcp.test_gateway import contents, demo, words
+from tests.surfaces.mcp.test_starting import late_demo
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 
@@ -260,18 +259,10 @@ def test_a_server_that_tells_of_changes_without_end_is_read_no_oftener_than_it_a
     assert lists < 500
 
 
-def test_a_prompt_or_a_resource_that_no_list_had_waits_for_its_server(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(acquaintance, "LIST_SECONDS", 0.01)
-
+@pytest.mark.usefixtures("brief_lists")
+def test_a_prompt_or_a_resource_that_no_list_had_waits_for_its_server() -> None:
     async def main() -> None:
-        gate = asyncio.Event()
-        way = way_past_mute({"demo": demo()}, {"demo": gate})
-        async with (
-            gateway_over(specs("demo"), way=way, listing="directory") as gateway,
-            host_of(gateway) as host,
-        ):
+        async with late_demo(listing="directory") as (_, host, gate):
             await host.list_tools()
             prompt = asyncio.ensure_future(host.get_prompt("demo__greet", {"name": "Ann"}))
             page = asyncio.ensure_future(host.read_resource("demo://pages/7"))
@@ -293,11 +284,7 @@ def test_a_server_cannot_take_the_place_of_the_tool_that_opens_refs() -> None:
             """Opens something else."""
             return "mine"
 
-        way = in_memory({"demo": server})
-        async with (
-            gateway_over(specs("demo"), way=way, listing="all", window=10_000) as gateway,
-            host_of(gateway) as host,
-        ):
+        async with hosted({"demo": server}, listing="all", window=10_000) as (_, host):
             names = [tool.name for tool in (await host.list_tools()).tools]
             assert sorted(names) == sorted(set(names))
             cited = await host.call_tool("log", {"lines": 400})

@@ -16,7 +16,7 @@ from holdfast.fitting.policy import decide
 from holdfast.surfaces.mcp import results
 from holdfast.surfaces.mcp.config import ServerSpec
 from holdfast.surfaces.mcp.structured import shorten
-from tests.surfaces.mcp.gateways import ERAS, gateway_over, host_of, in_memory
+from tests.surfaces.mcp.gateways import ERAS, gateway_over, host_of, hosted, in_memory, specs
 
 
 def demo() -> MCPServer:
@@ -25,10 +25,6 @@ def demo() -> MCPServer:
 
     server: MCPServer = importlib.reload(module).server
     return server
-
-
-def specs(*names: str) -> list[ServerSpec]:
-    return [ServerSpec(name=name, command="unused") for name in names]
 
 
 def words(result: types.CallToolResult) -> str:
@@ -117,11 +113,7 @@ def test_a_long_text_is_cited_and_opens_byte_for_byte(era: str) -> None:
 def test_a_long_structured_result_still_is_what_its_schema_says() -> None:
     async def main() -> None:
         server = demo()
-        way = in_memory({"demo": server})
-        async with (
-            gateway_over(specs("demo"), way=way, listing="all") as gateway,
-            host_of(gateway) as host,
-        ):
+        async with hosted({"demo": server}, listing="all") as (gateway, host):
             tools = {tool.name: tool for tool in (await host.list_tools()).tools}
             result = await host.call_tool("table", {"rows": 2000})
             jsonschema.validate(result.structured_content, tools["table"].output_schema)
@@ -157,11 +149,7 @@ def test_a_tool_that_wants_its_results_whole_gets_them_whole() -> None:
             """Gives much."""
             return "word and word again, " * 20_000
 
-        way = in_memory({"demo": server})
-        async with (
-            gateway_over(specs("demo"), way=way, listing="all") as gateway,
-            host_of(gateway) as host,
-        ):
+        async with hosted({"demo": server}, listing="all") as (_, host):
             await host.list_tools()
             result = await host.call_tool("whole", {})
             assert len(words(result)) == 420_000
@@ -178,11 +166,7 @@ def test_the_directory_stands_in_for_the_schemas_and_marked_tools_are_listed() -
             """Is always wanted."""
             return "yes"
 
-        way = in_memory({"demo": server})
-        async with (
-            gateway_over(specs("demo"), way=way, listing="directory") as gateway,
-            host_of(gateway) as host,
-        ):
+        async with hosted({"demo": server}, listing="directory") as (_, host):
             listed = (await host.list_tools()).tools
             names = [tool.name for tool in listed]
             assert names == ["expand_ref", "find_tools", "call_tool", "demo__wanted"]
@@ -196,11 +180,7 @@ def test_the_directory_stands_in_for_the_schemas_and_marked_tools_are_listed() -
 
 def test_few_tools_are_listed_whole_and_many_are_not() -> None:
     async def main(limit: int) -> list[str]:
-        way = in_memory({"demo": demo()})
-        async with (
-            gateway_over(specs("demo"), way=way, listed_tokens=limit) as gateway,
-            host_of(gateway) as host,
-        ):
+        async with hosted({"demo": demo()}, listed_tokens=limit) as (_, host):
             return [tool.name for tool in (await host.list_tools()).tools]
 
     assert "find_tools" not in asyncio.run(main(100_000))
@@ -209,15 +189,12 @@ def test_few_tools_are_listed_whole_and_many_are_not() -> None:
 
 def test_arguments_that_a_tool_does_not_take_are_answered_with_its_schema() -> None:
     async def main() -> None:
-        way = in_memory({"demo": demo()})
-        async with (
-            gateway_over(specs("demo"), way=way, listing="directory") as gateway,
-            host_of(gateway) as host,
-        ):
+        async with hosted({"demo": demo()}, listing="directory") as (_, host):
             await host.list_tools()
             wrong = {"name": "demo__log", "arguments": {"lines": "many"}}
             result = await host.call_tool("call_tool", wrong)
             assert result.is_error
+            assert "arguments['lines']" in words(result)
             assert '"lines"' in words(result)
             missing = await host.call_tool("call_tool", {"name": "no such"})
             assert missing.is_error
@@ -242,11 +219,7 @@ def test_tools_of_two_servers_keep_apart() -> None:
             """The second."""
             return "second"
 
-        way = in_memory({"a": first, "b": second})
-        async with (
-            gateway_over(specs("a", "b"), way=way, listing="all") as gateway,
-            host_of(gateway) as host,
-        ):
+        async with hosted({"a": first, "b": second}, listing="all") as (_, host):
             names = [tool.name for tool in (await host.list_tools()).tools]
             assert names == ["expand_ref", "a__same", "b__same"]
             assert words(await host.call_tool("b__same", {})) == "second"
@@ -280,11 +253,7 @@ def test_orders_in_a_description_are_flagged_and_stand_as_data() -> None:
         def add() -> str:
             return "1"
 
-        way = in_memory({"demo": server})
-        async with (
-            gateway_over(specs("demo"), way=way, listing="all") as gateway,
-            host_of(gateway) as host,
-        ):
+        async with hosted({"demo": server}, listing="all") as (gateway, host):
             (tool,) = [t for t in (await host.list_tools()).tools if t.name == "add"]
             assert (tool.description or "").startswith("[Its server's own words, and suspect")
             assert gateway.catalog.entries["add"].flags == ("conceals", "directs", "exfiltrates")
@@ -300,11 +269,7 @@ def test_progress_is_carried_through(era: str) -> None:
         async def hear(progress: float, total: float | None, message: str | None) -> None:
             heard.append((progress, total, message))
 
-        way = in_memory({"demo": demo()})
-        async with (
-            gateway_over(specs("demo"), way=way, listing="all") as gateway,
-            host_of(gateway, era) as host,
-        ):
+        async with hosted({"demo": demo()}, listing="all", era=era) as (_, host):
             await host.list_tools()
             await host.call_tool("slow", {}, progress_callback=hear)
         assert heard == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
@@ -384,11 +349,7 @@ def test_templates_are_listed_though_nothing_was_asked_before(era: str) -> None:
 
 def test_the_options_that_go_on_lead_through_all_of_a_content() -> None:
     async def main() -> None:
-        way = in_memory({"demo": demo()})
-        async with (
-            gateway_over(specs("demo"), way=way, listing="all") as gateway,
-            host_of(gateway) as host,
-        ):
+        async with hosted({"demo": demo()}, listing="all") as (_, host):
             await host.list_tools()
             result = await host.call_tool("log", {"lines": 4000})
             (ref,) = (result.meta or {})["holdfast/refs"]
@@ -409,11 +370,7 @@ def test_the_options_that_go_on_lead_through_all_of_a_content() -> None:
 @pytest.mark.parametrize("era", ERAS)
 def test_prompts_and_resources_come_through(era: str) -> None:
     async def main() -> None:
-        way = in_memory({"demo": demo()})
-        async with (
-            gateway_over(specs("demo"), way=way, listing="directory") as gateway,
-            host_of(gateway, era) as host,
-        ):
+        async with hosted({"demo": demo()}, listing="directory", era=era) as (_, host):
             (prompt,) = (await host.list_prompts()).prompts
             assert prompt.name == "demo__greet"
             (message,) = (await host.get_prompt("demo__greet", {"name": "Ann"})).messages
@@ -442,11 +399,7 @@ def test_a_host_that_cancels_ends_the_call_at_the_server() -> None:
                 ended.set()
             return "never"
 
-        way = in_memory({"demo": server})
-        async with (
-            gateway_over(specs("demo"), way=way, listing="all") as gateway,
-            host_of(gateway) as host,
-        ):
+        async with hosted({"demo": server}, listing="all") as (gateway, host):
             await host.list_tools()
             call = asyncio.ensure_future(host.call_tool("forever", {}))
             while not gateway.upstreams["demo"].is_busy:
@@ -478,11 +431,7 @@ def test_very_many_small_blocks_are_judged_together_and_not_one_by_one(
             """Gives crumbs."""
             return [types.TextContent(text=f"crumb {n}") for n in range(5_000)]
 
-        way = in_memory({"demo": server})
-        async with (
-            gateway_over(specs("demo"), way=way, listing="all") as gateway,
-            host_of(gateway) as host,
-        ):
+        async with hosted({"demo": server}, listing="all") as (gateway, host):
             await host.list_tools()
             result = await host.call_tool("crumbs", {})
             (ref,) = (result.meta or {})["holdfast/refs"]
@@ -504,11 +453,7 @@ def test_a_fault_of_our_own_is_told_without_its_words(
     monkeypatch.setattr(results, "decide", broken)
 
     async def main() -> str:
-        way = in_memory({"demo": demo()})
-        async with (
-            gateway_over(specs("demo"), way=way, listing="all") as gateway,
-            host_of(gateway, era) as host,
-        ):
+        async with hosted({"demo": demo()}, listing="all", era=era) as (_, host):
             await host.list_tools()
             with pytest.raises(MCPError) as failure:
                 await host.call_tool("log", {"lines": 4000})

@@ -15,8 +15,8 @@ from holdfast.store import Scope, open_store
 from holdfast.surfaces.mcp.config import ServerSpec
 from holdfast.surfaces.mcp.gateway import Gateway
 from tests.surfaces.harness import Cli
-from tests.surfaces.mcp.gateways import gateway_over, host_of, in_memory
-from tests.surfaces.mcp.test_gateway import specs, words
+from tests.surfaces.mcp.gateways import gateway_over, host_of, in_memory, specs
+from tests.surfaces.mcp.test_gateway import words
 from tests.surfaces.mcp.test_starting import mute
 
 
@@ -181,15 +181,16 @@ def test_the_command_line_shows_what_changed_and_accepts_it(cli: Cli, store: str
     (row,) = cli(*listing, "--output", "json").json
     assert row["changed"] == ["pay: changed"]
     assert "1 changed" in cli(*listing, "--output", "table").out
-    preview = cli("mcp", "accept", "bank", "--preview", "--store", store, "--output", "table")
+    accept = ("tools", "accept", "--server", "bank", "--store", store)
+    preview = cli(*accept, "--preview", "--output", "table")
     assert "Pays." in preview.out
     assert "at once." in preview.out
     assert "\x1b[31m" not in preview.out
     assert run(store, later, look)[1] == ("pay: changed",)  # a preview accepts nothing
-    (row,) = cli("mcp", "accept", "bank", "--store", store).json
+    (row,) = cli(*accept).json
     assert (row["tool"], row["pinned"]["description"]) == ("pay", "Pays.")
     assert run(store, later, look)[1] == ()
-    assert cli("mcp", "accept", "bank", "pay", "--store", store).code != 0
+    assert cli(*accept, "pay").code != 0
 
 
 def test_what_changed_is_kept_for_whoever_looks(store: str) -> None:

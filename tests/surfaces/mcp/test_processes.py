@@ -95,7 +95,7 @@ def test_a_program_sees_no_variable_that_its_entry_does_not_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SOMEBODYS_SECRET", "x")
-    monkeypatch.setenv("HOLDFAST_MCP_TOKEN", "y")
+    monkeypatch.setenv("HOLDFAST_SERVE_TOKEN", "y")
 
     async def main() -> set[str]:
         spec = program(env={"NAMED": "1"})
@@ -106,7 +106,7 @@ def test_a_program_sees_no_variable_that_its_entry_does_not_name(
 
     names = asyncio.run(main())
     assert "NAMED" in names
-    assert not {"SOMEBODYS_SECRET", "HOLDFAST_MCP_TOKEN"} & names
+    assert not {"SOMEBODYS_SECRET", "HOLDFAST_SERVE_TOKEN"} & names
 
 
 FLOOD = """

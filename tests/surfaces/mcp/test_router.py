@@ -12,13 +12,12 @@ from mcp.server.mcpserver import MCPServer
 from holdfast.facts.reading import KIND as FACTS
 from holdfast.jobs.summarising import KIND as SUMMARISE
 from holdfast.settings import Settings
-from holdfast.store.memory import MemoryStore
 from holdfast.surfaces.mcp.gateway import Gateway
 from holdfast.surfaces.mcp.own_tools import OWN_TOOLS
 from tests.jobs.test_summarising import Says, worked
 from tests.privacy.made import run
-from tests.surfaces.mcp.gateways import gateway_over, host_of, in_memory
-from tests.surfaces.mcp.test_gateway import specs, words
+from tests.surfaces.mcp.gateways import gateway_over, host_of, hosted, in_memory, specs
+from tests.surfaces.mcp.test_gateway import words
 
 MODEL = Settings(
     store_url="memory:",
@@ -53,10 +52,9 @@ async def queued(gateway: Gateway, kind: str) -> list[str]:
 
 def test_a_result_is_stored_and_its_facts_and_summary_are_queued_behind_the_extract() -> None:
     async def main() -> None:
-        way = in_memory({"reporter": reporter()})
-        async with (
-            gateway_over(specs("reporter"), way=way, listing="all", settings=MODEL) as gateway,
-            host_of(gateway) as host,
+        async with hosted({"reporter": reporter()}, listing="all", settings=MODEL) as (
+            gateway,
+            host,
         ):
             result = await host.call_tool("report", {})
             (ref,) = (result.meta or {})["holdfast/refs"]
@@ -77,15 +75,13 @@ def test_a_result_is_stored_and_its_facts_and_summary_are_queued_behind_the_extr
 
 def test_a_result_that_comes_again_is_told_with_its_summary_and_asked_about_once() -> None:
     async def main() -> None:
-        way = in_memory({"reporter": reporter()})
-        async with (
-            gateway_over(specs("reporter"), way=way, listing="all", settings=MODEL) as gateway,
-            host_of(gateway) as host,
+        async with hosted({"reporter": reporter()}, listing="all", settings=MODEL) as (
+            gateway,
+            host,
         ):
             first = words(await host.call_tool("report", {}))
             assert words(await host.call_tool("report", {})) == first  # until it is there
             store, model = gateway.engine.store, Says(SUMMARY)
-            assert isinstance(store, MemoryStore)
             (attempt,) = await worked(store, model)
             assert (attempt.state, model.calls) == ("done", 1)
             again = words(await host.call_tool("report", {}))
@@ -105,10 +101,9 @@ def test_a_result_that_comes_again_is_told_with_its_summary_and_asked_about_once
 )
 def test_what_is_not_worth_a_summary_is_not_queued(settings: Settings, lines: int) -> None:
     async def main() -> None:
-        way = in_memory({"reporter": reporter()})
-        async with (
-            gateway_over(specs("reporter"), way=way, listing="all", settings=settings) as gateway,
-            host_of(gateway) as host,
+        async with hosted({"reporter": reporter()}, listing="all", settings=settings) as (
+            gateway,
+            host,
         ):
             await host.call_tool("report", {"lines": lines})
             await gateway.engine.settle()
@@ -138,7 +133,6 @@ def test_a_secret_in_a_model_s_summary_is_masked_wherever_the_summary_is_shown()
         ):
             await host.call_tool("report", {})
             store = gateway.engine.store
-            assert isinstance(store, MemoryStore)
             # The model was asked by a process whose policy allows secrets.
             await worked(store, Says(line))
             (info,) = await store.refs(gateway.engine.scope, limit=2)

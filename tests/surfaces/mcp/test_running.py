@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -17,12 +16,13 @@ from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
 from holdfast.store import Scope
-from holdfast.surfaces.mcp.running import check_address, http_app, options_of, serve_http
+from holdfast.surfaces.mcp.gateway import window_of
+from holdfast.surfaces.mcp.running import check_address, http_app, serve_http
 from holdfast.surfaces.mcp.serving import own_server
 from tests.store.harness import content
-from tests.surfaces.harness import run_process
-from tests.surfaces.mcp.gateways import ERAS, gateway_over, host_of, in_memory
-from tests.surfaces.mcp.test_gateway import demo, specs, words
+from tests.surfaces.harness import Cli
+from tests.surfaces.mcp.gateways import ERAS, gateway_over, host_of, in_memory, specs
+from tests.surfaces.mcp.test_gateway import demo, words
 
 LOG = "\n".join(f"{n:05} INFO request {n * 7} served" for n in range(3000))
 
@@ -88,13 +88,11 @@ def test_stored_contents_are_listed_page_by_page(
     asyncio.run(main())
 
 
-def _listed(**settings: Any) -> list[str]:
+def _listed(**options: Any) -> list[str]:
     async def main() -> list[str]:
         way = in_memory({"demo": demo()})
-        options = options_of(Settings(**settings))
-        chosen = {name: getattr(options, name) for name in options.__struct_fields__}
         async with (
-            gateway_over(specs("demo"), way=way, **chosen) as gateway,
+            gateway_over(specs("demo"), way=way, **options) as gateway,
             host_of(gateway) as host,
         ):
             return [tool.description or "" for tool in (await host.list_tools()).tools]
@@ -105,23 +103,23 @@ def _listed(**settings: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "first", "second"),
     [
-        ("mcp_listing", "all", "directory"),
-        ("mcp_listed_tokens", 10, 100_000),
+        ("listing", "all", "directory"),
+        ("listed_tokens", 10, 100_000),
     ],
 )
-def test_what_is_listed_follows_the_settings(name: str, first: Any, second: Any) -> None:
+def test_what_is_listed_follows_the_options(name: str, first: Any, second: Any) -> None:
     assert _listed(**{name: first}) != _listed(**{name: second})
 
 
-def test_the_directory_follows_its_setting() -> None:
-    short = _listed(mcp_listing="directory", mcp_directory_tokens=30)
-    assert short != _listed(mcp_listing="directory", mcp_directory_tokens=600)
+def test_the_directory_follows_its_limit() -> None:
+    short = _listed(listing="directory", directory_tokens=30)
+    assert short != _listed(listing="directory", directory_tokens=600)
 
 
 def test_results_are_long_by_the_window_that_is_set() -> None:
     async def main(window: int) -> bool:
         way = in_memory({"demo": demo()})
-        chosen = options_of(Settings(mcp_window=window)).window
+        chosen = window_of(Settings(request_limit=window))
         async with (
             gateway_over(specs("demo"), way=way, listing="all", window=chosen) as gateway,
             host_of(gateway) as host,
@@ -131,25 +129,46 @@ def test_results_are_long_by_the_window_that_is_set() -> None:
             return "holdfast/refs" in (result.meta or {})
 
     assert asyncio.run(main(1_000))
-    assert not asyncio.run(main(200_000))
+    assert not asyncio.run(main(0))
+    assert window_of(Settings()) == 200_000
 
 
-def test_a_list_of_servers_can_be_named_in_the_settings(tmp_path: Path) -> None:
-    file = tmp_path / "servers.json"
-    file.write_text('{"mcpServers": {"time": {"command": "x"}}}')
-    asked = ("mcp", "list", "--output", "json", "--store", "memory:")
-    done = run_process(*asked, folder=tmp_path, HOLDFAST_MCP_CONFIG=str(file))
-    assert [row["server"] for row in json.loads(done.stdout)] == ["time"]
+@pytest.mark.parametrize(
+    ("flags", "listing"), [((), "auto"), (("--all",), "all"), (("--directory",), "directory")]
+)
+def test_the_command_says_how_tools_are_listed_and_where_hosts_connect(
+    cli: Cli, flags: tuple[str, ...], listing: str
+) -> None:
+    served: list[tuple[object, ...]] = []
+
+    async def serve(*how: object) -> None:
+        served.append((how[-1],))
+
+    async def serve_http(*how: object, host: str, port: int) -> None:
+        served.append((how[-1], host, port))
+
+    cli.monkeypatch.setattr("holdfast.surfaces.mcp.running.serve_pipe", serve)
+    cli.monkeypatch.setattr("holdfast.surfaces.mcp.running.serve_http", serve_http)
+    assert cli("mcp", *flags).code == 0
+    assert cli("mcp", *flags, "--http").code == 0
+    assert cli("mcp", *flags, "--http", "--host", "::1", "--port", "9").code == 0
+    assert served == [(listing,), (listing, "127.0.0.1", 8788), (listing, "::1", 9)]
+
+
+def test_tools_are_not_listed_in_two_ways(cli: Cli) -> None:
+    refused = cli("mcp", "--all", "--directory")
+    assert (refused.code, "--all or --directory" in refused.err) == (2, True)
 
 
 # --- over HTTP -----------------------------------------------------------------------------------
 
 
 def test_nobody_else_is_served_without_a_token() -> None:
-    check_address(Settings(mcp_host="127.0.0.1"))
-    check_address(Settings(mcp_host="0.0.0.0", mcp_token="t0ken"))
+    check_address("127.0.0.1", Settings())
+    check_address("0.0.0.0", Settings(serve_token="t0ken"))
+    check_address("0.0.0.0", Settings(serve_tokens={"ann": "t0ken"}))
     with pytest.raises(SettingsError, match="open to other machines"):
-        check_address(Settings(mcp_host="0.0.0.0"))
+        check_address("0.0.0.0", Settings())
 
 
 _BODY = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -178,18 +197,28 @@ def test_names_and_origins_of_others_are_refused() -> None:
     assert _status({**ours, "origin": "http://evil.example"}) == 403
     assert _status(ours) not in (401, 403, 421)
     assert _status({"host": "box.lan:8788"}) == 421
-    assert _status({"host": "box.lan:8788"}, mcp_names=["box.lan"]) not in (401, 403, 421)
+    assert _status({"host": "box.lan:8788"}, serve_names=["box.lan"]) not in (401, 403, 421)
 
 
-def test_a_token_is_wanted_where_one_is_set_and_a_bound_holds() -> None:
+def test_a_token_is_wanted_where_one_is_set_and_a_bound_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     ours = {"host": "127.0.0.1:8788"}
-    assert _status(ours, mcp_token="t0ken") == 401
-    assert _status({**ours, "authorization": "Bearer wrong"}, mcp_token="t0ken") == 401
-    assert _status({**ours, "authorization": "Basic t0ken"}, mcp_token="t0ken") == 401
+    assert _status(ours, serve_token="t0ken") == 401
+    assert _status({**ours, "authorization": "Bearer wrong"}, serve_token="t0ken") == 401
+    assert _status({**ours, "authorization": "Basic t0ken"}, serve_token="t0ken") == 401
     for scheme in ("Bearer", "bearer", "BEARER "):
         header = {**ours, "authorization": f"{scheme} t0ken"}
-        assert _status(header, mcp_token="t0ken") != 401, scheme
-    assert _status(ours, mcp_max_message_bytes=10_000) == 413
+        assert _status(header, serve_token="t0ken") != 401, scheme
+    monkeypatch.setattr("holdfast.surfaces.mcp.pipe.MOST_BYTES", 10_000)
+    assert _status(ours) == 413
+
+
+def test_every_token_of_the_settings_opens_the_door() -> None:
+    for token, is_refused in (("t-all", False), ("t-ann", False), ("t-eve", True), ("", True)):
+        headers = {"host": "127.0.0.1:8788", "authorization": f"Bearer {token}"}
+        status = _status(headers, serve_token="t-all", serve_tokens={"ann": "t-ann"})
+        assert (status == 401) is is_refused, token
 
 
 @pytest.fixture
@@ -203,8 +232,10 @@ def port() -> int:
 @pytest.mark.parametrize("era", ["legacy", "auto"])
 def test_hosts_of_both_eras_are_served_over_http(port: int, era: str) -> None:
     async def main() -> None:
-        settings = Settings(mcp_port=port, store_url="memory:")
-        serving = asyncio.ensure_future(serve_http(settings, None, Scope()))
+        settings = Settings(store_url="memory:")
+        serving = asyncio.ensure_future(
+            serve_http(settings, None, Scope(), host="127.0.0.1", port=port)
+        )
         try:
             for _ in range(500):
                 try:

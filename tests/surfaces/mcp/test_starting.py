@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import anyio
 import mcp_types as types
 import pytest
+from mcp import Client
 from mcp.client._memory import InMemoryTransport
 from mcp.server.lowlevel.server import Server
 from mcp.server.mcpserver import MCPServer
@@ -18,9 +20,10 @@ from mcp.server.mcpserver import MCPServer
 from holdfast.surfaces.mcp import acquaintance, link
 from holdfast.surfaces.mcp.acquaintance import LIST_SECONDS
 from holdfast.surfaces.mcp.config import ServerSpec
-from tests.surfaces.mcp.gateways import gateway_over, host_of, in_memory
+from holdfast.surfaces.mcp.gateway import Gateway
+from tests.surfaces.mcp.gateways import gateway_over, host_of, hosted, in_memory, specs
 from tests.surfaces.mcp.hostile_server import WAYS
-from tests.surfaces.mcp.test_gateway import demo, specs, words
+from tests.surfaces.mcp.test_gateway import demo, words
 
 HOSTILE = str(Path(__file__).with_name("hostile_server.py"))
 
@@ -50,6 +53,16 @@ def way_past_mute(servers: dict[str, MCPServer], gates: dict[str, asyncio.Event]
             yield streams
 
     return way
+
+
+@asynccontextmanager
+async def late_demo(**options: Any) -> AsyncIterator[tuple[Gateway, Client, asyncio.Event]]:
+    """The demo server in a gateway with a host; it starts when the event is set."""
+    gate = asyncio.Event()
+    servers = {"demo": demo()}
+    way = way_past_mute(servers, {"demo": gate})
+    async with hosted(servers, way=way, **options) as (gateway, host):
+        yield gateway, host, gate
 
 
 def test_twenty_servers_that_never_answer_hold_up_the_first_list_once_and_briefly(
@@ -84,9 +97,8 @@ def test_twenty_servers_that_never_answer_hold_up_the_first_list_once_and_briefl
     asyncio.run(main())
 
 
-def test_a_server_that_comes_up_later_is_told_and_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acquaintance, "LIST_SECONDS", 0.01)
-
+@pytest.mark.usefixtures("brief_lists")
+def test_a_server_that_comes_up_later_is_told_and_listed() -> None:
     async def main() -> None:
         told: list[type[Any]] = []
         news = asyncio.Event()
@@ -132,18 +144,10 @@ def test_what_is_cached_is_listed_at_once_beside_a_server_that_never_answers(
     assert "demo__echo" in asyncio.run(main("demo", "mute"))
 
 
-def test_a_call_of_a_tool_that_no_list_had_waits_for_its_server(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(acquaintance, "LIST_SECONDS", 0.01)
-
+@pytest.mark.usefixtures("brief_lists")
+def test_a_call_of_a_tool_that_no_list_had_waits_for_its_server() -> None:
     async def main() -> None:
-        gate = asyncio.Event()
-        way = way_past_mute({"demo": demo()}, {"demo": gate})
-        async with (
-            gateway_over(specs("demo"), way=way, listing="directory") as gateway,
-            host_of(gateway) as host,
-        ):
+        async with late_demo(listing="directory") as (_, host, gate):
             await host.list_tools()
             asked = {"name": "demo__echo", "arguments": {"text": "hello"}}
             call = asyncio.ensure_future(host.call_tool("call_tool", asked))
@@ -183,18 +187,10 @@ def test_a_change_that_is_told_while_the_server_starts_is_read_when_it_has() -> 
     asyncio.run(main())
 
 
-def test_a_host_that_lists_but_once_can_find_what_comes_up_later(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(acquaintance, "LIST_SECONDS", 0.01)
-
+@pytest.mark.usefixtures("brief_lists")
+def test_a_host_that_lists_but_once_can_find_what_comes_up_later() -> None:
     async def main() -> None:
-        gate = asyncio.Event()
-        way = way_past_mute({"demo": demo()}, {"demo": gate})
-        async with (
-            gateway_over(specs("demo"), way=way) as gateway,
-            host_of(gateway) as host,
-        ):
+        async with late_demo() as (gateway, host, gate):
             tools = {tool.name: tool for tool in (await host.list_tools()).tools}
             assert "Starting: demo" in (tools["find_tools"].description or "")
             gate.set()

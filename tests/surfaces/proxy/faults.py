@@ -47,12 +47,7 @@ async def reset_by_the_network(spoken: Spoken) -> web.StreamResponse:
 @Fault
 async def reset_midway(spoken: Spoken) -> web.StreamResponse:
     """Break the connection in the middle of the answer."""
-    if spoken.got.streams:
-        response = await spoken.stream()
-        for event in _first_half(spoken):
-            await response.write(event)
-    else:
-        response = await _first_half_of_the_body(spoken)
+    response = await _half_said(spoken)
     assert spoken.request.transport is not None
     spoken.request.transport.close()
     return response
@@ -113,12 +108,7 @@ async def stall(spoken: Spoken) -> web.StreamResponse:
 @Fault
 async def stall_midway(spoken: Spoken) -> web.StreamResponse:
     """Say something, then nothing."""
-    if spoken.got.streams:
-        response = await spoken.stream()
-        for event in _first_half(spoken):
-            await response.write(event)
-    else:
-        response = await _first_half_of_the_body(spoken)
+    response = await _half_said(spoken)
     await spoken.never()
     return response
 
@@ -220,7 +210,13 @@ async def web_page(spoken: Spoken) -> web.StreamResponse:
     return web.Response(text="<html>Please log in</html>", content_type="text/html")
 
 
-async def _first_half_of_the_body(spoken: Spoken) -> web.StreamResponse:
+async def _half_said(spoken: Spoken) -> web.StreamResponse:
+    """Say the first half of the answer, and leave the response open."""
+    if spoken.got.streams:
+        response = await spoken.stream()
+        for event in _first_half(spoken):
+            await response.write(event)
+        return response
     body = spoken.body(SAID)
     response = web.StreamResponse(headers={"content-type": "application/json"})
     response.content_length = len(body)

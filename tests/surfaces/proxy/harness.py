@@ -12,17 +12,29 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 
-from holdfast.settings import Settings
+from msgspec.structs import replace
+
+from holdfast.settings import Settings, UpstreamEntry
 from holdfast.store.records import Turn
 from holdfast.surfaces.proxy.server import Server, base_url, listen, opened
 from holdfast.surfaces.proxy.service import Service
 from holdfast.wire.answers import EventParser
 from tests.fitting.test_citing import in_dialect
+from tests.surfaces.proxy.gatekeeper import KEY
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")
 FAMILIES = ("openai", "anthropic", "gemini", "bedrock", "cohere")
 PASSING = ("converse", "cohere")
 """Dialects whose answers pass as they come."""
+KEYS = {
+    "authorization": f"Bearer {KEY}",
+    "x-api-key": KEY,
+    "x-goog-api-key": KEY,
+    "anthropic-version": "2023-06-01",
+}
+"""Request headers that the upstream accepts in every dialect."""
+DRAIN_SECONDS = 10
+"""For responses that a test leaves open: it is not to wait ten minutes for them."""
 _T = TypeVar("_T")
 
 
@@ -45,6 +57,17 @@ class Running:
         self.do(self.service.drain())
 
 
+def with_families(
+    entries: Mapping[str, UpstreamEntry], url: str | None
+) -> dict[str, UpstreamEntry]:
+    """Return the entries with the families at one address; those that have their own keep it."""
+    families = {family: UpstreamEntry(url) for family in FAMILIES if url is not None}
+    for name, entry in entries.items():
+        family = families.get(name)
+        families[name] = replace(entry, url=entry.url or family.url) if family else entry
+    return families
+
+
 @contextmanager
 def running_proxy(
     settings_overrides: Mapping[str, Any] | None = None, upstream: str | None = None
@@ -61,11 +84,10 @@ def running_proxy(
         "serve_port": 0,
         "tenant_by": "none",
         "cite_policy": "always",
-        "serve_drain_seconds": 10,  # a test that leaves an answer open is not to wait for it
     }
-    if upstream is not None:
-        chosen |= {f"{family}_upstream": upstream for family in FAMILIES}
-    settings = Settings(**(chosen | dict(settings_overrides or {})))
+    chosen |= settings_overrides or {}
+    chosen["upstreams"] = with_families(chosen.get("upstreams", {}), upstream)
+    settings = Settings(**chosen)
     ready = threading.Event()
     made: list[Running] = []
     failed: list[BaseException] = []
@@ -74,6 +96,7 @@ def running_proxy(
         with listen(settings) as listener:
             async with opened(settings) as service:
                 server = Server(service, ready.set)
+                server.config.timeout_graceful_shutdown = DRAIN_SECONDS
                 loop = asyncio.get_running_loop()
                 made.append(Running(base_url(listener), service, loop, server))
                 await server.serve(sockets=[listener])
@@ -168,6 +191,19 @@ def request_in(dialect: str, chat_body: dict[str, Any], *, stream: bool = False)
     if stream and dialect == "openai-chat":
         body["stream_options"] = {"include_usage": True}
     return json.dumps(body).encode()
+
+
+def ask_model(
+    proxy: Running,
+    dialect: str,
+    question: dict[str, Any] | bytes,
+    *,
+    stream: bool = False,
+    headers: Mapping[str, str] = KEYS,
+) -> Answered:
+    """Send a chat request, or the bytes of one in its dialect, to the proxy and read the answer."""
+    body = question if isinstance(question, bytes) else request_in(dialect, question, stream=stream)
+    return ask(proxy.url + path_of(dialect, stream=stream), body, headers)
 
 
 def text_of(dialect: str, answered: Answered, *, stream: bool = False) -> str:

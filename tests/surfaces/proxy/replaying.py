@@ -19,9 +19,10 @@ from holdfast.store import Turn as WrittenTurn
 from holdfast.store.refs import REF
 from holdfast.wire import Conversation
 from tests.fitting.test_citing import in_dialect
-from tests.recorded import trajectories
-from tests.surfaces.proxy.gatekeeper import KEY, Got
+from tests.support.recorded import trajectories
+from tests.surfaces.proxy.gatekeeper import Got
 from tests.surfaces.proxy.harness import Answered, Running, ask, path_of
+from tests.surfaces.proxy.shifting import HEADERS, answer_messages
 from tests.surfaces.proxy.spoken import whole
 from tests.surfaces.proxy.upstream import Turn, Upstream
 from tests.wire.answers.streams import Part, Script
@@ -31,13 +32,6 @@ MODELS = {
     "openai-responses": "gpt-5",
     "anthropic": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-flash",
-}
-HEADERS = {
-    "content-type": "application/json",
-    "authorization": f"Bearer {KEY}",
-    "x-api-key": KEY,
-    "x-goog-api-key": KEY,
-    "anthropic-version": "2023-06-01",
 }
 _LIST = {"openai-responses": "input", "gemini": "contents"}
 
@@ -180,7 +174,7 @@ def retell(
         if answered.status != 200:
             break
         _check_answer(answered.json, step.answer, story.dialect, in_order=model is None)
-        history += _said(answered.json, story.dialect)
+        history += answer_messages(answered.json, story.dialect)
     proxy.settled()
     sessions = {turn.answered.headers.get("x-holdfast-session") for turn in told.turns} - {None}
     if sessions:
@@ -196,7 +190,7 @@ def _check_answer(value: Any, script: Script, dialect: str, *, in_order: bool) -
     """
     wanted = whole(script, dialect)
     assert set(value) == set(wanted)
-    got, expected = _said(value, dialect), _said(wanted, dialect)
+    got, expected = answer_messages(value, dialect), answer_messages(wanted, dialect)
     if in_order:
         assert _read(got) == _read(expected)
     else:
@@ -222,21 +216,6 @@ def _read(said: Any) -> Any:
             for key, inner in said.items()
         }
     return [_read(inner) for inner in said] if isinstance(said, list) else said
-
-
-def _said(value: Any, dialect: str) -> list[Any]:
-    """What a client adds to its history from an answer."""
-    match dialect:
-        case "openai-chat":
-            return [choice["message"] for choice in value["choices"]]
-        case "openai-responses":
-            return [
-                {k: v for k, v in i.items() if k not in ("id", "status")} for i in value["output"]
-            ]
-        case "anthropic":
-            return [{"role": value["role"], "content": value["content"]}]
-        case _:
-            return [candidate["content"] for candidate in value["candidates"]]
 
 
 # --- what must hold ----------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.fitting.test_citing import log
-from tests.surfaces.proxy.gatekeeper import KEY, Got
+from tests.surfaces.proxy.gatekeeper import Got
+from tests.surfaces.proxy.harness import KEYS
 from tests.surfaces.proxy.spoken import REF, call, says, text
 from tests.wire.answers.streams import Part, Script
 
@@ -28,13 +29,7 @@ MODELS = {
     "converse": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
     "cohere": "command-a-03-2025",
 }
-HEADERS = {
-    "content-type": "application/json",
-    "authorization": f"Bearer {KEY}",
-    "x-api-key": KEY,
-    "x-goog-api-key": KEY,
-    "anthropic-version": "2023-06-01",
-}
+HEADERS = {"content-type": "application/json", **KEYS}
 LIST_NAMES = {"openai-responses": "input", "gemini": "contents"}
 TOOL = "read_log"
 _SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
@@ -222,7 +217,7 @@ def answer_messages(value: Any, dialect: str) -> list[Any]:
                 for item in value["output"]
             ]
         case "anthropic":
-            return [{"role": "assistant", "content": value["content"]}]
+            return [{"role": value["role"], "content": value["content"]}]
         case "gemini":
             return [candidate["content"] for candidate in value["candidates"]]
         case "converse":

@@ -84,13 +84,13 @@ def close_clients() -> None:
         _CLIENTS.pop().close()
 
 
-class Chat:
-    """openai, Chat Completions."""
+class _OpenAI:
+    """Both APIs of openai."""
 
     def __init__(
         self, url: str, *, stream: bool, tool: dict[str, Any] = TOOL, more: Tools = ()
     ) -> None:
-        self.tools: Any = [{"type": "function", "function": each} for each in (tool, *more)]
+        self.tools = (tool, *more)
         self.client = _closed_later(openai.OpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0))
         self.stream = stream
         self.history: list[Any] = []
@@ -103,11 +103,23 @@ class Chat:
 
     @staticmethod
     def result(call: tuple[str, str, dict[str, Any]], result: str) -> Any:
+        raise NotImplementedError
+
+    def _go(self, item: Any) -> Heard:
+        raise NotImplementedError
+
+
+class Chat(_OpenAI):
+    """openai, Chat Completions."""
+
+    @staticmethod
+    def result(call: tuple[str, str, dict[str, Any]], result: str) -> Any:
         return {"role": "tool", "tool_call_id": call[0], "content": result}
 
-    def _go(self, message: Any) -> Heard:
-        self.history.append(message)
-        how: Any = {"model": "gpt-5", "messages": self.history, "tools": self.tools}
+    def _go(self, item: Any) -> Heard:
+        self.history.append(item)
+        tools = [{"type": "function", "function": tool} for tool in self.tools]
+        how: Any = {"model": "gpt-5", "messages": self.history, "tools": tools}
         if self.stream:
             options: Any = {"include_usage": True}
             with self.client.chat.completions.stream(**how, stream_options=options) as events:
@@ -130,20 +142,8 @@ class Chat:
         )
 
 
-class Responses:
+class Responses(_OpenAI):
     """openai, Responses."""
-
-    def __init__(self, url: str, *, stream: bool, more: Tools = ()) -> None:
-        self.tools = (TOOL, *more)
-        self.client = _closed_later(openai.OpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0))
-        self.stream = stream
-        self.history: list[Any] = []
-
-    def ask(self, words: str) -> Heard:
-        return self._go({"role": "user", "content": words})
-
-    def give(self, call: tuple[str, str, dict[str, Any]], result: str) -> Heard:
-        return self._go(self.result(call, result))
 
     @staticmethod
     def result(call: tuple[str, str, dict[str, Any]], result: str) -> Any:

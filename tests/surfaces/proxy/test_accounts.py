@@ -16,8 +16,10 @@ from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy import faults
 from tests.surfaces.proxy.harness import (
     DIALECTS,
+    KEYS,
     Answered,
     ask,
+    ask_model,
     path_of,
     request_in,
     running_proxy,
@@ -26,7 +28,7 @@ from tests.surfaces.proxy.harness import (
     usage_of,
 )
 from tests.surfaces.proxy.spoken import says, text
-from tests.surfaces.proxy.test_opening import HEADERS, opening
+from tests.surfaces.proxy.test_opening import opening
 from tests.surfaces.proxy.upstream import PATIENCE, Fault, Spoken, Upstream
 
 LINES = 300
@@ -49,9 +51,9 @@ LINGERS = Fault(_lingers)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_read_only_request_is_written_down_as_it_was_sent(dialect: str, stream: bool) -> None:
     body = request_in(dialect, chat(*(log(60, n) for n in range(9))), stream=stream)
-    headers = {**HEADERS, "x-holdfast-read-only": "on", "x-holdfast-budget": "3500"}
+    headers = {**KEYS, "x-holdfast-read-only": "on", "x-holdfast-budget": "3500"}
     with Upstream(SAID) as upstream, running_proxy({}, upstream.url) as proxy:
-        answered = ask(proxy.url + path_of(dialect, stream=stream), body, headers)
+        answered = ask_model(proxy, dialect, body, stream=stream, headers=headers)
         [turn] = turns_of(proxy, answered)
         [got] = upstream.requests
         assert got.body == body
@@ -71,7 +73,7 @@ def test_the_header_claims_no_saving_for_a_request_that_exceeds_the_window() -> 
     body = request_in("openai-chat", chat(log(12_000)))
     assert holdfast.count(body).tokens > 128_000
     with Upstream(SAID) as upstream, running_proxy({}, upstream.url) as proxy:
-        answered = ask(proxy.url + path_of("openai-chat"), body, HEADERS)
+        answered = ask_model(proxy, "openai-chat", body)
         [turn] = turns_of(proxy, answered)
     assert turn.usage.overflows
     assert turn.usage.saved == 0
@@ -81,9 +83,9 @@ def test_the_header_claims_no_saving_for_a_request_that_exceeds_the_window() -> 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_read_only_request_goes_out_though_it_would_not_fit(dialect: str) -> None:
     body = request_in(dialect, chat(question=log(LINES)))
-    headers = {**HEADERS, "x-holdfast-read-only": "on", "x-holdfast-budget": "100"}
+    headers = {**KEYS, "x-holdfast-read-only": "on", "x-holdfast-budget": "100"}
     with Upstream(SAID) as upstream, running_proxy({}, upstream.url) as proxy:
-        answered = ask(proxy.url + path_of(dialect), body, headers)
+        answered = ask_model(proxy, dialect, body, headers=headers)
         assert text_of(dialect, answered) == "Hello."
         assert "does not fit" in answered.headers["x-holdfast-warning"]
         assert upstream.requests[0].body == body
@@ -102,7 +104,7 @@ def test_a_conversation_with_hidden_calls_goes_on_after_a_restart(
         for n in range(3):
             with running_proxy(settings, upstream.url) as proxy:
                 body = request_in(dialect, asked)
-                answered = ask(proxy.url + path_of(dialect), body, HEADERS)
+                answered = ask_model(proxy, dialect, body)
                 assert answered.status == 200, answered.body
                 names.append(answered.headers["x-holdfast-session"])
                 said = text_of(dialect, answered)
@@ -126,7 +128,7 @@ def test_hidden_calls_do_not_hide_a_conversation_from_the_next_proxy(tmp_path: P
         for proxies in (2, 1):
             with running_proxy(settings, upstream.url) as proxy:
                 for _ in range(proxies):
-                    answered = ask(proxy.url + path_of("openai-chat"), asked, HEADERS)
+                    answered = ask(proxy.url + path_of("openai-chat"), asked, KEYS)
                     names.append(answered.headers["x-holdfast-session"])
                     said = answered.json["choices"][0]["message"]["content"]
                     asked["messages"] += [
@@ -150,7 +152,7 @@ def test_what_the_offline_model_used_is_written_down() -> None:
 def test_an_upstream_cannot_speak_in_the_proxys_name() -> None:
     theirs = faults.status(429, **{"x-holdfast-session": "theirs"})
     with Upstream(theirs) as upstream, running_proxy({}, upstream.url) as proxy:
-        answered = ask(proxy.url + path_of("openai-chat"), chat("short"), HEADERS)
+        answered = ask(proxy.url + path_of("openai-chat"), chat("short"), KEYS)
         assert answered.headers["x-holdfast-session"] != "theirs"
 
 
@@ -159,7 +161,7 @@ def test_calls_before_a_failure_were_billed_too(dialect: str) -> None:
     script = (opening(1, lines="1-9"), faults.status(429))
     with Upstream(*script) as upstream, running_proxy({}, upstream.url) as proxy:
         body = request_in(dialect, chat(log(LINES)))
-        answered = ask(proxy.url + path_of(dialect), body, HEADERS)
+        answered = ask_model(proxy, dialect, body)
         assert answered.status == 429
         [turn] = turns_of(proxy, answered)
         assert turn.status == 429
@@ -179,7 +181,7 @@ def test_a_stream_has_ended_with_its_last_word(dialect: str) -> None:
     """An upstream that says all and does not hang up keeps no client waiting."""
     with Upstream(LINGERS) as upstream, running_proxy({}, upstream.url) as proxy:
         body = request_in(dialect, chat("short"), stream=True)
-        answered = ask(proxy.url + path_of(dialect, stream=True), body, HEADERS)
+        answered = ask_model(proxy, dialect, body, stream=True)
         assert text_of(dialect, answered, stream=True) == "It went well."
         assert b'"error"' not in answered.body.replace(b'"error": null', b"")
         assert upstream.left.acquire(timeout=PATIENCE)
@@ -194,7 +196,7 @@ def test_a_client_that_leaves_with_the_end_has_had_its_answer(dialect: str) -> N
     with Upstream(*script) as upstream, running_proxy({}, upstream.url) as proxy:
         body = request_in(dialect, chat(log(LINES)), stream=True)
         connection = HTTPConnection(proxy.url.removeprefix("http://"), timeout=PATIENCE)
-        connection.request("POST", path_of(dialect, stream=True), body, HEADERS)
+        connection.request("POST", path_of(dialect, stream=True), body, KEYS)
         response = connection.getresponse()
         said = b""
         while ENDS[dialect] not in said:
@@ -240,7 +242,7 @@ def test_a_reader_that_stops_does_not_hold_its_upstream(
     with Upstream(Fault(_talks_on)) as upstream, running_proxy({}, upstream.url) as proxy:
         body = request_in("openai-chat", chat("short"), stream=True)
         connection = HTTPConnection(proxy.url.removeprefix("http://"), timeout=PATIENCE)
-        headers = {**HEADERS, "x-holdfast-bypass": bypass}
+        headers = {**KEYS, "x-holdfast-bypass": bypass}
         connection.request("POST", path_of("openai-chat"), body, headers)
         response = connection.getresponse()
         assert upstream.left.acquire(timeout=PATIENCE)
@@ -265,7 +267,7 @@ def test_what_the_provider_keeps_and_bills_teaches_nothing(
         upstream.ledger.stored["resp_1"] = [{"role": "user", "content": "Hello."}]
         before = proxy.service.engine.calibration.dump()
         body = json.dumps({**json.loads(request_in(dialect, chat("short"))), **extra}).encode()
-        answered = ask(proxy.url + path_of(dialect), body, HEADERS)
+        answered = ask_model(proxy, dialect, body)
         [turn] = turns_of(proxy, answered)
         assert turn.usage.input == 5_000
         assert (proxy.service.engine.calibration.dump() == before) == bool(extra)

@@ -12,7 +12,7 @@ import openai
 import pytest
 from google import genai
 
-from holdfast.settings.upstreams import NamedUpstream
+from holdfast.settings import UpstreamEntry
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy import faults
 from tests.surfaces.proxy.gatekeeper import KEY
@@ -53,7 +53,7 @@ LOOKS = says(
 
 def behind(upstream: Upstream, speaks: Any) -> dict[str, Any]:
     """Settings that send every model to an upstream of another dialect."""
-    entry = NamedUpstream(upstream.url, speaks, model=MODELS[speaks], key=KEY)
+    entry = UpstreamEntry(upstream.url, speaks, model=MODELS[speaks], key=KEY)
     return {"upstreams": {"other": entry}}
 
 

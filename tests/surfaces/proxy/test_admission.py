@@ -17,9 +17,18 @@ from holdfast.surfaces.proxy.admission import Admission, OverloadedError
 from holdfast.workers.lanes import Slot
 from tests.fitting.test_citing import chat
 from tests.surfaces.proxy import faults
-from tests.surfaces.proxy.harness import DIALECTS, Running, ask, path_of, request_in, running_proxy
+from tests.surfaces.proxy.harness import (
+    DIALECTS,
+    KEYS,
+    Running,
+    ask,
+    ask_model,
+    path_of,
+    request_in,
+    running_proxy,
+)
 from tests.surfaces.proxy.spoken import says, text
-from tests.surfaces.proxy.test_told_errors import KEYS, SHAPES
+from tests.surfaces.proxy.test_told_errors import SHAPES
 from tests.surfaces.proxy.upstream import Upstream
 
 SMALL = {"content-length": "1000"}
@@ -164,15 +173,12 @@ def test_an_overloaded_proxy_answers_in_the_form_of_the_provider(dialect: str) -
     with Upstream() as provider, running_proxy({}, provider.url) as proxy:
         provider.always = says(text("Well."))
         with overloaded(proxy):
-            refused = ask(proxy.url + path_of(dialect), request_in(dialect, chat("short")), KEYS)
+            refused = ask_model(proxy, dialect, chat("short"))
             assert refused.status == 503
             assert 1 <= int(refused.headers["retry-after"]) <= admission.LONGEST_RETRY
             assert set(refused.json["error"]) == SHAPES[dialect]
             assert ask(f"{proxy.url}/healthz").status == 200
-        assert (
-            ask(proxy.url + path_of(dialect), request_in(dialect, chat("short")), KEYS).status
-            == 200
-        )
+        assert ask_model(proxy, dialect, chat("short")).status == 200
 
 
 @pytest.mark.usefixtures("tight")

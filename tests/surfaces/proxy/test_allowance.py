@@ -8,9 +8,9 @@ from typing import Any
 import openai
 import pytest
 
-from holdfast.settings import Settings
+from holdfast.settings import DailyLimit, Settings
 from holdfast.store import Scope
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from holdfast.store.usage_ledger import Amount
 from holdfast.surfaces.proxy.allowance import AllowanceError, Allowances
 from tests.fitting.test_citing import chat
@@ -26,7 +26,7 @@ NOON = 1_800_014_400.0 - 1_800_014_400.0 % 86_400 + 43_200
 def test_who_has_used_the_day_is_told_and_others_go_on(dialect: str) -> None:
     with Upstream() as vendor:
         vendor.always = says(text("Hello."))
-        settings = {"tenant_by": "key", "daily_tokens": 5}
+        settings = {"tenant_by": "key", "daily_limit": DailyLimit(tokens=5)}
         with running_proxy(settings, upstream=vendor.url) as proxy:
             body, url = request_in(dialect, chat("short")), proxy.url + path_of(dialect)
             keys = [{"authorization": f"Bearer {KEY}-{who}"} for who in "ab"]
@@ -44,7 +44,10 @@ def test_who_has_used_the_day_is_told_and_others_go_on(dialect: str) -> None:
 
 
 def test_the_sdk_takes_it_for_a_rate_limit() -> None:
-    with Upstream() as vendor, running_proxy({"daily_tokens": 5}, upstream=vendor.url) as proxy:
+    with (
+        Upstream() as vendor,
+        running_proxy({"daily_limit": DailyLimit(tokens=5)}, upstream=vendor.url) as proxy,
+    ):
         vendor.always = says(text("Hello."))
         url = f"{proxy.url}/v1"
         with openai.OpenAI(base_url=url, api_key=KEY, max_retries=0) as client:
@@ -57,11 +60,11 @@ def test_the_sdk_takes_it_for_a_rate_limit() -> None:
 
 def test_yesterday_does_not_count_and_nothing_is_lost_in_a_restart() -> None:
     async def main() -> None:
-        now, store = [NOON], MemoryStore()
+        now, store = [NOON], open_memory()
         scopes = [Scope("u", "w")]
 
         def allowances() -> Allowances:
-            settings = Settings(daily_tokens=100, daily_dollars=1)
+            settings = Settings(daily_limit=DailyLimit(100, 1))
             return Allowances(settings, store, lambda: now[0])
 
         async def use(tokens: int) -> None:
@@ -77,7 +80,7 @@ def test_yesterday_does_not_count_and_nothing_is_lost_in_a_restart() -> None:
         await use(15)
         with pytest.raises(AllowanceError, match="100 of 100 tokens") as refusal:
             await allowances().check(scopes)
-        assert refusal.value.where == "daily_tokens"
+        assert refusal.value.where == "daily_limit.tokens"
         now[0] = NOON + 43_199
         with pytest.raises(AllowanceError, match="100 of 100 tokens"):
             await allowances().reserve(scopes, Amount(1), Amount())
@@ -91,12 +94,14 @@ def test_yesterday_does_not_count_and_nothing_is_lost_in_a_restart() -> None:
 def test_dollars_end_a_day_too() -> None:
     async def main() -> None:
         scopes = [Scope("u", "w")]
-        allowances = Allowances(Settings(daily_dollars=0.5), MemoryStore(), lambda: NOON)
+        allowances = Allowances(
+            Settings(daily_limit=DailyLimit(dollars=0.5)), open_memory(), lambda: NOON
+        )
         assert await allowances.check(scopes) == ""
         holds = await allowances.reserve(scopes, Amount(10**9, 0.1), Amount())
         await allowances.settle(holds, Amount(10**9, 0.5))
         with pytest.raises(AllowanceError, match=r"\$0.50 of \$0.50") as refusal:
             await allowances.check(scopes)
-        assert refusal.value.where == "daily_dollars"
+        assert refusal.value.where == "daily_limit.dollars"
 
     asyncio.run(main())

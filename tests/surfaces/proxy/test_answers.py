@@ -19,6 +19,7 @@ from tests.surfaces.proxy import faults
 from tests.surfaces.proxy.gatekeeper import KEY, Got
 from tests.surfaces.proxy.harness import (
     DIALECTS,
+    KEYS,
     Answered,
     Running,
     ask,
@@ -32,11 +33,6 @@ from tests.surfaces.proxy.spoken import call, says, text
 from tests.surfaces.proxy.upstream import Upstream
 from tests.wire.answers.streams import Script
 
-HEADERS = {
-    "authorization": f"Bearer {KEY}",
-    "x-goog-api-key": KEY,
-    "anthropic-version": "2023-06-01",
-}
 EXACT = {"x-holdfast-answers": "exact"}
 QUESTION = "How tall is the tower?"
 FORMS = [(dialect, stream) for dialect in DIALECTS for stream in (False, True)]
@@ -67,7 +63,7 @@ def asked(
 ) -> Answered:
     named = {f"x-holdfast-{name}": value for name, value in headers.items()}
     address = proxy.url + path_of(dialect, stream=stream)
-    return ask(address, body, {**HEADERS, **EXACT, **named})
+    return ask(address, body, {**KEYS, **EXACT, **named})
 
 
 def test_an_equal_request_is_given_the_same_bytes_again() -> None:
@@ -103,7 +99,7 @@ def test_gemini_gets_its_array_where_it_asks_for_no_events() -> None:
         body = body_of("gemini")
         asked(proxy, body, "gemini", stream=True)
         address = proxy.url + path_of("gemini", stream=True).partition("?")[0]
-        answer = ask(address, body, {**HEADERS, **EXACT})
+        answer = ask(address, body, {**KEYS, **EXACT})
         assert answer.headers["x-holdfast-answer"] == "exact"
         parts = [
             part for chunk in answer.json for part in chunk["candidates"][0]["content"]["parts"]
@@ -153,7 +149,7 @@ def test_the_order_of_members_and_white_space_make_no_other_request() -> None:
 def test_nobody_is_answered_from_memory_who_does_not_ask_for_it() -> None:
     with proxied() as (proxy, upstream):
         for _ in range(2):
-            answer = ask(proxy.url + path_of("openai-chat"), body_of("openai-chat"), HEADERS)
+            answer = ask(proxy.url + path_of("openai-chat"), body_of("openai-chat"), KEYS)
             assert "x-holdfast-answer" not in answer.headers
         assert len(upstream.requests) == 2
 
@@ -178,7 +174,7 @@ def test_a_tenant_is_never_given_the_answer_of_another() -> None:
             texts = set()
             for key in ("a", "b", "c"):
                 own = {"authorization": f"Bearer {KEY}{key}", "x-goog-api-key": f"{KEY}{key}"}
-                answer = ask(address, body, {**HEADERS, **EXACT, **own})
+                answer = ask(address, body, {**KEYS, **EXACT, **own})
                 texts.add(text_of(dialect, answer, stream=stream))
             assert len(texts) == 3
             assert len(upstream.requests) == 3 * (number + 1)

@@ -12,13 +12,14 @@ import pytest
 
 from holdfast.engine import remembering
 from tests.fitting.test_citing import log
-from tests.surfaces.proxy.gatekeeper import KEY, Got
+from tests.surfaces.proxy.gatekeeper import Got
 from tests.surfaces.proxy.harness import (
     DIALECTS,
+    KEYS,
     Answered,
     Running,
     ask,
-    path_of,
+    ask_model,
     request_in,
     running_proxy,
     text_of,
@@ -29,13 +30,7 @@ from tests.surfaces.proxy.talking import Chat, close_clients
 from tests.surfaces.proxy.upstream import Upstream
 from tests.wire.answers.streams import Script
 
-HEADERS = {
-    "authorization": f"Bearer {KEY}",
-    "x-api-key": KEY,
-    "x-goog-api-key": KEY,
-    "anthropic-version": "2023-06-01",
-}
-ASSEMBLE = {**HEADERS, "x-holdfast-mode": "assemble"}
+ASSEMBLE = {**KEYS, "x-holdfast-mode": "assemble"}
 BUDGET = 3_000
 SECRET = "The spare key of the harbour office lies under the blue anchor."
 QUESTION = "Where does the spare key of the harbour office lie?"
@@ -76,10 +71,10 @@ def asked(
     proxy: Running,
     body: dict[str, Any] | bytes,
     dialect: str = "openai-chat",
-    headers: Mapping[str, str] = HEADERS,
+    headers: Mapping[str, str] = KEYS,
 ) -> Answered:
     sent_body = body if isinstance(body, bytes) else request_in(dialect, body)
-    answered = ask(proxy.url + path_of(dialect), sent_body, headers)
+    answered = ask_model(proxy, dialect, sent_body, headers=headers)
     assert answered.status == 200, answered.body
     return answered
 
@@ -210,7 +205,7 @@ def test_the_model_can_ask_for_what_was_left_out(dialect: str, stream: bool) -> 
     with Upstream(recalls, answers) as upstream:
         with running_proxy({"mode": "assemble"}, upstream.url) as proxy:
             body = request_in(dialect, asking(history(60)), stream=stream)
-            answered = ask(proxy.url + path_of(dialect, stream=stream), body, HEADERS)
+            answered = ask_model(proxy, dialect, body, stream=stream)
             assert text_of(dialect, answered, stream=stream) == "119 crates."
             assert b"recall" not in answered.body
         assert upstream.refused == []
@@ -218,7 +213,7 @@ def test_the_model_can_ask_for_what_was_left_out(dialect: str, stream: bool) -> 
 
 
 def test_a_session_by_its_name_goes_on_from_another_device() -> None:
-    named = {**HEADERS, "x-holdfast-session": "harbour"}
+    named = {**KEYS, "x-holdfast-session": "harbour"}
     with proxied() as (proxy, upstream):
         asked(proxy, asking(history(8), "Thanks."), headers=named)
         elsewhere = request_in(
@@ -260,9 +255,7 @@ def test_a_smaller_budget_is_kept_too() -> None:
     with proxied(assemble_tokens=1_000) as (proxy, upstream):
         answered = asked(proxy, asking(history(60)))
         assert int(answered.headers["x-holdfast-tokens"]) <= 1_000
-        answered = asked(
-            proxy, asking(history(61)), headers={**HEADERS, "x-holdfast-budget": "600"}
-        )
+        answered = asked(proxy, asking(history(61)), headers={**KEYS, "x-holdfast-budget": "600"})
         assert int(answered.headers["x-holdfast-tokens"]) <= 600
         assert SECRET in upstream.requests[0].texts
 
@@ -282,7 +275,7 @@ def test_a_client_that_asks_for_a_count_is_told_what_a_turn_has_at_most() -> Non
     body = request_in("anthropic", asking(history(60)))
     with running_proxy({"mode": "assemble"}) as proxy:
         counts = [
-            ask(f"{proxy.url}/v1/messages/count_tokens", body, {**HEADERS, "x-holdfast-mode": mode})
+            ask(f"{proxy.url}/v1/messages/count_tokens", body, {**KEYS, "x-holdfast-mode": mode})
             for mode in ("assemble", "fit")
         ]
     assembled, fitted = (answered.json["input_tokens"] for answered in counts)
@@ -341,7 +334,7 @@ def test_so_it_does_after_three_hundred_turns() -> None:
 def test_the_offline_model_answers_from_what_was_said_in_the_third_turn() -> None:
     with running_proxy({"mode": "assemble"}) as proxy:
         body = request_in("openai-chat", asking(history(60)))
-        answered = ask(proxy.url + path_of("openai-chat"), body, HEADERS)
+        answered = ask_model(proxy, "openai-chat", body)
         assert "under the blue anchor" in text_of("openai-chat", answered)
 
 

@@ -16,7 +16,7 @@ from botocore.config import Config  # type: ignore[import-untyped]
 from botocore.exceptions import ClientError  # type: ignore[import-untyped]
 
 import holdfast
-from holdfast.settings.upstreams import NamedUpstream
+from holdfast.settings import UpstreamEntry
 from holdfast.surfaces.proxy.preparing import SIGNED
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy import faults
@@ -40,6 +40,7 @@ ARN = f"arn:aws:bedrock:us-east-1:123456789012:inference-profile/{CLAUDE}"
 MODELS = {"converse": CLAUDE, "cohere": "command-a-03-2025"}
 HEADERS = {"authorization": f"Bearer {KEY}", "content-type": "application/json"}
 SAID = says(text("Hel", "lo."), call("read_log", {"path": "b.log"}, "call_9"))
+OUR_KEY = {"bedrock": UpstreamEntry(key=KEY)}
 RESULTS = [log(40, n) for n in range(9)]
 
 
@@ -230,9 +231,9 @@ def test_aliases_and_fallbacks_work_within_the_family(dialect: str) -> None:
         settings = {
             "model_aliases": {MODELS[dialect]: "amazon.nova-pro-v1:0"},
             "upstreams": {
-                "foreign": NamedUpstream(foreign.url, "anthropic", key=KEY),
-                "first": NamedUpstream(busy.url, speaks, key=KEY),
-                "second": NamedUpstream(other.url, speaks, key=KEY),
+                "foreign": UpstreamEntry(foreign.url, "anthropic", key=KEY),
+                "first": UpstreamEntry(busy.url, speaks, key=KEY),
+                "second": UpstreamEntry(other.url, speaks, key=KEY),
             },
         }
         with running_proxy(settings) as proxy:
@@ -317,7 +318,7 @@ def test_a_signed_request_goes_out_as_it_came_and_the_record_says_so(aws: Any) -
 
 
 def test_a_key_of_the_settings_stands_in_for_a_signature(aws: Any) -> None:
-    with proxied(SAID, bedrock_key=KEY, request_limit=3_000) as (proxy, upstream):
+    with proxied(SAID, upstreams=OUR_KEY, request_limit=3_000) as (proxy, upstream):
         with client_of(aws, proxy) as client:
             asks(client, *RESULTS)
         [got] = upstream.requests
@@ -334,7 +335,7 @@ def test_a_signature_opens_no_pages_of_whom_it_names() -> None:
 
 
 def test_streams_and_errors_reach_the_client(aws: Any) -> None:
-    with proxied(SAID, faults.status(429), bedrock_key=KEY) as (proxy, upstream):
+    with proxied(SAID, faults.status(429), upstreams=OUR_KEY) as (proxy, upstream):
         with client_of(aws, proxy) as client:
             body = json.loads(body_of("converse", "short"))
             events = list(client.converse_stream(modelId=CLAUDE, **body)["stream"])

@@ -12,18 +12,11 @@ import pytest
 
 from tests.fitting.test_citing import chat, in_dialect, log
 from tests.provider.prompt_cache import PromptCache
-from tests.surfaces.proxy.gatekeeper import KEY
-from tests.surfaces.proxy.harness import ask, path_of, running_proxy
+from tests.surfaces.proxy.harness import KEYS, ask, path_of, running_proxy
 from tests.surfaces.proxy.spoken import says, text
 from tests.surfaces.proxy.upstream import Spoken, Upstream
 from tests.wire.answers.streams import Script
 
-HEADERS = {
-    "authorization": f"Bearer {KEY}",
-    "x-api-key": KEY,
-    "x-goog-api-key": KEY,
-    "anthropic-version": "2023-06-01",
-}
 MODELS = {
     "openai-chat": "gpt-5",
     "openai-responses": "gpt-5",
@@ -84,13 +77,13 @@ def test_the_untouched_cost_is_what_the_run_costs_without_the_proxy(
         upstream.always = says(text("It went well."))
         upstream.cache = PromptCache()
         for body in requests_in(dialect):
-            assert ask(upstream.url + path, body, HEADERS).status == 200
+            assert ask(upstream.url + path, body, KEYS).status == 200
         direct = cost_of(dialect, answers)
         answers.clear()
         upstream.cache = PromptCache()
         with running_proxy({}, upstream.url) as proxy:
             for body in requests_in(dialect):
-                assert ask(proxy.url + path, body, HEADERS).status == 200
+                assert ask(proxy.url + path, body, KEYS).status == 200
             proxy.settled()
             totals = ask(proxy.url + "/stats").json["totals"]
     assert totals["cost"] == pytest.approx(float(cost_of(dialect, answers)), abs=1e-9)

@@ -32,7 +32,7 @@ from holdfast.surfaces.proxy.metrics import Metrics
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy.harness import Answered, ask, path_of, request_in
 from tests.surfaces.proxy.spoken import says, text
-from tests.surfaces.proxy.test_server import Process
+from tests.surfaces.proxy.test_server import Process, assert_answered
 from tests.surfaces.proxy.test_tenants import ANN, SECRET, bearing, going_on, opens
 from tests.surfaces.proxy.upstream import PATIENCE, Upstream
 
@@ -183,14 +183,8 @@ def test_a_signal_lets_every_worker_end_its_answers(tmp_path: Path) -> None:
         proxy.process.terminate()
         while all(map(psutil.Process.is_running, workers)):  # until the idle one has ended
             pass
-        client.sendall(body)
-        response = http.client.HTTPResponse(client)
-        response.begin()
-        assert response.status == 200
-        assert response.read().endswith(b"data: [DONE]\n\n")
-    code, told = proxy.end()
-    assert code == 0, told
-    assert "Traceback" not in told
+        assert_answered(client, body)
+    proxy.end_well()
 
 
 def test_workers_cannot_share_a_store_in_memory() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from tests.surfaces.proxy import faults
 from tests.surfaces.proxy.gatekeeper import KEY
-from tests.surfaces.proxy.harness import Running, running_proxy
+from tests.surfaces.proxy.harness import Running
 from tests.surfaces.proxy.harness import ask as ask_plainly
 from tests.surfaces.proxy.spoken import says, text
 from tests.surfaces.proxy.talking import anthropic, genai, openai
@@ -115,18 +115,6 @@ CUTS = {
     "in order, inside an event": faults.truncated,
     "in order, after some events": faults.cut_between_events,
 }
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Iterator[Upstream]:
-    with Upstream() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def proxy(upstream: Upstream) -> Iterator[Running]:
-    with running_proxy({}, upstream.url) as running:
-        yield running
 
 
 @pytest.fixture(scope="module", autouse=True)

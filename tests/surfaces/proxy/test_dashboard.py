@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -11,7 +10,7 @@ import msgspec
 import pytest
 
 from holdfast.engine.record import last_sides
-from holdfast.store.records import SessionRecord, UsageTotal
+from holdfast.store.records import SessionRecord
 from holdfast.surfaces.proxy.dashboard import links
 from holdfast.surfaces.proxy.dashboard.answering import POLICY
 from holdfast.surfaces.proxy.dashboard.inspection import (
@@ -29,18 +28,7 @@ from tests.fitting.test_citing import chat, in_dialect
 from tests.surfaces.proxy import demo
 from tests.surfaces.proxy.demo import Seen
 from tests.surfaces.proxy.harness import DIALECTS, Answered, Running, ask, running_proxy
-
-
-@pytest.fixture(scope="module")
-def busy() -> Iterator[Running]:
-    with demo.busy_proxy() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def attacked() -> Iterator[Running]:
-    with demo.attacked_proxy() as running:
-        yield running
+from tests.surfaces.proxy.test_dashboard_values import DAY
 
 
 def view(running: Running, path: str) -> Answered:
@@ -221,23 +209,10 @@ def test_what_was_left_out_is_counted_and_can_be_opened(busy: Running) -> None:
 
 @pytest.fixture
 def pages_of_two_days() -> str:
-    one = UsageTotal(
-        name="2026-03-01",
-        turns=2,
-        predicted=100,
-        untouched=1000,
-        input=110,
-        cached=40,
-        output=9,
-        expansions=1,
-        expansion_tokens=50,
-        cost=0.5,
-        saved_cost=0.25,
-    )
-    loss = msgspec.structs.replace(one, name="2026-03-02", input=1350, saved_cost=-0.0444, failed=1)
-    row = SessionRow(record=SessionRecord(session="s"), totals=totals([one]))
+    loss = msgspec.structs.replace(DAY, name="2026-03-02", input=1350, saved_cost=-0.0444, failed=1)
+    row = SessionRow(record=SessionRecord(session="s"), totals=totals([DAY]))
     return overview_page(
-        Overview(url="", pulse=Pulse(totals=totals([loss])), days=[one, loss], sessions=[row])
+        Overview(url="", pulse=Pulse(totals=totals([loss])), days=[DAY, loss], sessions=[row])
     )
 
 

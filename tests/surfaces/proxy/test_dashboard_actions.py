@@ -6,7 +6,6 @@ import csv
 import http.client
 import json
 import logging
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -23,12 +22,6 @@ from tests.wiring.wired import SECRET
 
 NAME = '../a/turns/1?x#y%2F"><script>window.hacked=4</script>'
 """A name that would be more than one, in an address or on a page."""
-
-
-@pytest.fixture(scope="module")
-def busy() -> Iterator[Running]:
-    with demo.busy_proxy() as running:
-        yield running
 
 
 def send(running: Running, path: str, headers: Any = None, **fields: str) -> Answered:

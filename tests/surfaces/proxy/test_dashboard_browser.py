@@ -17,18 +17,6 @@ pytestmark = pytest.mark.skipif(not NAME, reason=MISSING)
 
 
 @pytest.fixture(scope="module")
-def busy() -> Iterator[Running]:
-    with demo.busy_proxy() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def attacked() -> Iterator[Running]:
-    with demo.attacked_proxy() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def tab() -> Iterator[Tab]:
     with browser() as opened:
         yield opened

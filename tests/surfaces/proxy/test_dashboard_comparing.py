@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from holdfast.engine.replaying import Way, replay
 from holdfast.surfaces.proxy.dashboard import comparing, links
 from holdfast.wire import read
-from tests.surfaces.proxy import demo
 from tests.surfaces.proxy.harness import Running
 from tests.surfaces.proxy.test_dashboard import hrefs, shown, view
 
 SESSION = "nightly-build"
-
-
-@pytest.fixture(scope="module")
-def busy() -> Iterator[Running]:
-    with demo.busy_proxy() as running:
-        yield running
 
 
 def test_a_session_leads_to_the_page_and_nothing_is_worked_out_until_asked(busy: Running) -> None:

@@ -56,6 +56,20 @@ from holdfast.surfaces.proxy.report import percent
 from holdfast.surfaces.proxy.seen import Refused
 from tests.surfaces.proxy.demo import Seen
 
+DAY = UsageTotal(
+    name="2026-03-01",
+    turns=2,
+    predicted=100,
+    untouched=1000,
+    input=110,
+    cached=40,
+    output=9,
+    expansions=1,
+    expansion_tokens=50,
+    cost=0.5,
+    saved_cost=0.25,
+)
+
 
 @given(st.text(), st.text())
 def test_no_text_becomes_a_tag_or_an_attribute(inside: str, value: str) -> None:
@@ -90,20 +104,7 @@ def test_any_name_comes_back_from_an_address(name: str) -> None:
 
 
 def test_totals_add_up_and_are_net_of_all_calls() -> None:
-    day = UsageTotal(
-        name="2026-03-01",
-        turns=2,
-        predicted=100,
-        untouched=1000,
-        input=110,
-        cached=40,
-        output=9,
-        expansions=1,
-        expansion_tokens=50,
-        cost=0.5,
-        saved_cost=0.25,
-    )
-    sums = totals([day, day])
+    sums = totals([DAY, DAY])
     assert (sums.requests, sums.billed, sums.untouched, sums.saved) == (4, 220, 2000, 1780)
     assert (sums.cost, sums.saved_cost, sums.expansions, sums.cached) == (1.0, 0.5, 2, 80)
     assert TurnUsage(predicted=100, untouched=100, input=107).saved == -7

@@ -12,16 +12,20 @@ import pytest
 import holdfast
 from holdfast.expand import tool
 from tests.fitting.test_citing import chat, log
-from tests.surfaces.proxy.gatekeeper import KEY, Got
-from tests.surfaces.proxy.harness import DIALECTS, ask, path_of, request_in, running_proxy, text_of
+from tests.surfaces.proxy.gatekeeper import Got
+from tests.surfaces.proxy.harness import (
+    DIALECTS,
+    KEYS,
+    ask,
+    ask_model,
+    path_of,
+    request_in,
+    running_proxy,
+    text_of,
+)
 from tests.surfaces.proxy.spoken import opens, says, text
 from tests.surfaces.proxy.upstream import Upstream
 
-HEADERS = {
-    "authorization": f"Bearer {KEY}",
-    "x-goog-api-key": KEY,
-    "anthropic-version": "2023-06-01",
-}
 DESCRIPTION = "Opens what a citation leaves out, in the ways it shows."
 PARAMETERS = {
     "type": "object",
@@ -77,7 +81,7 @@ def test_a_session_keeps_the_definition_that_it_began_with(
 
     def turn(url: str, results: int) -> None:
         body = request_in(dialect, conversation(results))
-        answered = ask(url + path_of(dialect), body, HEADERS)
+        answered = ask(url + path_of(dialect), body, KEYS)
         assert text_of(dialect, answered).endswith("Read.")
 
     with Upstream() as upstream:
@@ -109,8 +113,8 @@ def test_another_session_gets_the_present_definition(dialect: str, tmp_path: Pat
     settings = {"store_url": f"sqlite:///{tmp_path}/store.db"}
     with Upstream(says(text("Read.")), says(text("Read."))) as upstream:
         with earlier_version(), running_proxy(settings, upstream.url) as proxy:
-            ask(proxy.url + path_of(dialect), request_in(dialect, conversation(1)), HEADERS)
+            ask_model(proxy, dialect, conversation(1))
         other = chat(log(600), question="What else?")
         with running_proxy(settings, upstream.url) as proxy:
-            ask(proxy.url + path_of(dialect), request_in(dialect, other), HEADERS)
+            ask_model(proxy, dialect, other)
         assert [opener(got)[0] for got in upstream.requests] == [DESCRIPTION, tool.DESCRIPTION]

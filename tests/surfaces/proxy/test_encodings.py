@@ -16,13 +16,19 @@ import zstandard
 from holdfast.errors import LimitError, WireError
 from holdfast.surfaces.proxy.encodings import unpacked
 from tests.fitting.test_citing import chat
-from tests.surfaces.proxy.gatekeeper import KEY
-from tests.surfaces.proxy.harness import Running, ask, path_of, request_in, running_proxy
+from tests.surfaces.proxy.harness import (
+    KEYS,
+    Running,
+    ask,
+    ask_model,
+    path_of,
+    request_in,
+    running_proxy,
+)
 from tests.surfaces.proxy.spoken import says, text
 from tests.surfaces.proxy.upstream import Upstream
 
 MOST = 1_000_000
-KEYS = {"authorization": f"Bearer {KEY}", "x-goog-api-key": KEY, "anthropic-version": "2023-06-01"}
 
 
 def raw_deflate(data: bytes) -> bytes:
@@ -173,5 +179,5 @@ def test_the_offline_model_reads_packed_requests_too() -> None:
     with running_proxy() as proxy:
         for extra in ({}, {"x-holdfast-bypass": "on"}):
             headers = {"content-encoding": "gzip", **extra}
-            answered = ask(proxy.url + path_of("openai-chat"), body, headers)
+            answered = ask_model(proxy, "openai-chat", body, headers=headers)
             assert answered.status == 200, answered.body

@@ -18,14 +18,17 @@ import aiohttp
 import pytest
 
 from holdfast.calling.network import BrokenOffError, failure, place_of
+from holdfast.settings import UpstreamEntry
 from holdfast.wire.answers import overflow_message
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy.gatekeeper import KEY
 from tests.surfaces.proxy.harness import (
     DIALECTS,
     FAMILIES,
+    KEYS,
     PASSING,
     ask,
+    ask_model,
     path_of,
     request_in,
     running_proxy,
@@ -34,7 +37,6 @@ from tests.surfaces.proxy.spoken import says, text
 from tests.surfaces.proxy.talking import anthropic, genai, openai
 from tests.surfaces.proxy.upstream import Upstream
 
-KEYS = {"authorization": f"Bearer {KEY}", "x-goog-api-key": KEY, "anthropic-version": "2023-06-01"}
 EACH = pytest.mark.parametrize("dialect", DIALECTS)
 
 
@@ -56,7 +58,7 @@ def nothing_listens() -> Iterator[int]:
 @EACH
 def test_a_refused_connection_names_the_upstream_and_the_cause(dialect: str) -> None:
     with nothing_listens() as port, running_proxy({}, f"http://127.0.0.1:{port}/secret") as proxy:
-        answered = ask(proxy.url + path_of(dialect), request_in(dialect, chat("short")), KEYS)
+        answered = ask_model(proxy, dialect, chat("short"))
     assert answered.status == 502
     assert f"127.0.0.1:{port}" in message_of(answered)
     assert "refused the connection" in message_of(answered)
@@ -125,7 +127,7 @@ def test_tls_with_a_server_that_has_none_is_told() -> None:
     with Upstream() as upstream:
         secure = upstream.url.replace("http:", "https:")
         with running_proxy({}, secure) as proxy:
-            answered = ask(proxy.url + path_of("gemini"), request_in("gemini", chat("short")), KEYS)
+            answered = ask_model(proxy, "gemini", chat("short"))
     assert answered.status == 502
     assert "TLS" in message_of(answered)
     assert "https or http" in message_of(answered)
@@ -184,6 +186,8 @@ def test_of_an_address_host_and_port_are_shown(url: str, place: str) -> None:
 
 # --- families without an upstream ----------------------------------------------------------------
 
+NOBODY = {"openai": UpstreamEntry("http://127.0.0.1:9")}
+
 
 @pytest.mark.parametrize("given", FAMILIES)
 @pytest.mark.parametrize("bypass", [False, True])
@@ -194,19 +198,19 @@ def test_a_family_without_an_upstream_is_refused_where_another_has_one(
     switch = {"x-holdfast-bypass": "on"} if bypass else {}
     with Upstream() as upstream:
         upstream.always = says(text("Hello."))
-        with running_proxy({f"{given}_upstream": upstream.url}) as proxy:
+        with running_proxy({"upstreams": {given: UpstreamEntry(upstream.url)}}) as proxy:
             for dialect, family in families.items():
                 body = request_in(dialect, chat("short"))
-                answered = ask(proxy.url + path_of(dialect), body, {**KEYS, **switch})
+                answered = ask_model(proxy, dialect, body, headers={**KEYS, **switch})
                 assert answered.status == (200 if family == given else 404), answered.body
                 if family != given:
                     assert f"--{family} https://" in message_of(answered)
-                    assert f"{family}_upstream" in message_of(answered)
+                    assert f"[upstreams.{family}]" in message_of(answered)
                     assert "--offline" in message_of(answered)
 
 
 def test_the_official_clients_raise_what_they_do_not_try_again() -> None:
-    with running_proxy({"openai_upstream": "http://127.0.0.1:9"}) as proxy:
+    with running_proxy({"upstreams": NOBODY}) as proxy:
         with (
             anthropic.Anthropic(base_url=proxy.url, api_key=KEY) as client,
             pytest.raises(anthropic.NotFoundError, match="no upstream is set for Anthropic's"),
@@ -226,9 +230,9 @@ def test_the_official_clients_raise_what_they_do_not_try_again() -> None:
 
 @EACH
 def test_the_offline_model_answers_if_it_is_asked_for(dialect: str) -> None:
-    settings = {"openai_upstream": "http://127.0.0.1:9", "serve_offline": True}
+    settings = {"upstreams": NOBODY, "serve_offline": True}
     with running_proxy(settings) as proxy:
-        answered = ask(proxy.url + path_of(dialect), request_in(dialect, chat("short")), KEYS)
+        answered = ask_model(proxy, dialect, chat("short"))
         assert answered.status == (502 if dialect.startswith("openai") else 200)
 
 
@@ -266,7 +270,7 @@ def with_rules(body: dict[str, Any]) -> dict[str, Any]:
 def test_a_request_that_does_not_fit_is_refused_in_the_providers_words(dialect: str) -> None:
     with running_proxy() as proxy:
         body = request_in(dialect, with_rules(chat("ok")))
-        answered = ask(proxy.url + path_of(dialect), body, {"x-holdfast-budget": "900"})
+        answered = ask_model(proxy, dialect, body, headers={"x-holdfast-budget": "900"})
     assert answered.status == 400
     pattern = NUMBERED.get(dialect, NUMBERED["openai-chat"])
     assert re.match(pattern, message_of(answered)), message_of(answered)

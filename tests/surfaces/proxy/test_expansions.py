@@ -13,7 +13,7 @@ from holdfast.calling.expansions import Caps, Expansions, MakeRoom, OpeningStep
 from holdfast.cite import count
 from holdfast.engine import Holdfast
 from holdfast.faults import Fault, Faults
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from holdfast.wire import Conversation, read
 from holdfast.wire.answers import Call
 from tests.fitting.test_citing import chat, log
@@ -82,7 +82,7 @@ def with_model(
     make_room: MakeRoom | None = None,
 ) -> None:
     async def work() -> None:
-        engine = Holdfast(MemoryStore())
+        engine = Holdfast(open_memory())
         citation = await engine.cite(log(600))
         expansions = Expansions(
             engine, caps, room, lambda name: name == "expand_ref", make_room, faults=NO_FAULTS

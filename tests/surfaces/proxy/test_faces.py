@@ -14,8 +14,10 @@ from tests.surfaces.harness import Cli
 from tests.surfaces.proxy import faults
 from tests.surfaces.proxy.harness import (
     DIALECTS,
+    KEYS,
     Answered,
     ask,
+    ask_model,
     path_of,
     request_in,
     running_proxy,
@@ -23,7 +25,7 @@ from tests.surfaces.proxy.harness import (
     turns_of,
 )
 from tests.surfaces.proxy.spoken import says, text
-from tests.surfaces.proxy.test_opening import HEADERS, opening
+from tests.surfaces.proxy.test_opening import opening
 from tests.surfaces.proxy.test_repairs import LISTS, ORPHANS
 from tests.surfaces.proxy.upstream import Upstream
 
@@ -52,7 +54,7 @@ def requests_of(kind: str, dialect: str) -> tuple[list[bytes], str]:
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_read_only_predicts_what_the_real_run_does(dialect: str, kind: str) -> None:
     bodies, budget = requests_of(kind, dialect)
-    headers = {**HEADERS, "x-holdfast-budget": budget, "x-holdfast-session": "s"}
+    headers = {**KEYS, "x-holdfast-budget": budget, "x-holdfast-session": "s"}
     read_only = {**headers, "x-holdfast-read-only": "on"}
     for last in range(len(bodies)):
         both: list[dict[str, str]] = []
@@ -60,9 +62,9 @@ def test_read_only_predicts_what_the_real_run_does(dialect: str, kind: str) -> N
             with Upstream() as upstream, running_proxy({}, upstream.url) as proxy:
                 upstream.always = says(text("Well."))
                 for body in bodies[:last]:
-                    ask(proxy.url + path_of(dialect), body, headers)
+                    ask_model(proxy, dialect, body, headers=headers)
                     proxy.settled()
-                answered = ask(proxy.url + path_of(dialect), bodies[last], how)
+                answered = ask_model(proxy, dialect, bodies[last], headers=how)
                 broken = kind == "repairs" and how is read_only
                 assert answered.status == (400 if broken else 200), answered.body
                 assert (upstream.requests[-1].body == bodies[last]) == (how is read_only)
@@ -75,7 +77,7 @@ def test_read_only_leaves_no_trace_in_what_is_sent_later(tmp_path: Path) -> None
     """Neither in the proxy that ran it, nor in the next one over the same store."""
     settings = {"store_url": f"sqlite:///{tmp_path}/store.db"}
     bodies = [request_in("openai-chat", chat(log(300), *["fine"] * n)) for n in (1, 2)]
-    headers = {**HEADERS, "x-holdfast-session": "s"}
+    headers = {**KEYS, "x-holdfast-session": "s"}
     sent_bodies = []
     with Upstream() as upstream:
         upstream.always = says(text("Well."))
@@ -88,7 +90,7 @@ def test_read_only_leaves_no_trace_in_what_is_sent_later(tmp_path: Path) -> None
             proxy.settled()
         for fresh in (settings, {}):
             with running_proxy(fresh, upstream.url) as proxy:
-                ask(proxy.url + path_of("openai-chat"), bodies[1], headers)
+                ask_model(proxy, "openai-chat", bodies[1], headers=headers)
                 sent_bodies.append(upstream.requests[-1].body)
     assert b"ref:log:" in sent_bodies[0]
     assert sent_bodies[0] == sent_bodies[1]
@@ -100,11 +102,11 @@ def test_all_that_is_told_of_a_session_agrees(dialect: str, tmp_path: Path, cli:
     conversation: Any = chat(*(log(60, n) for n in range(4)))
     script = (opening(1, lines="1-9"), says(text("One.")), faults.status(503), says(text("Two.")),
               says(text("Three.")))  # fmt: skip
-    headers = {**HEADERS, "x-holdfast-session": "s", "x-holdfast-budget": "4000"}
+    headers = {**KEYS, "x-holdfast-session": "s", "x-holdfast-budget": "4000"}
     answers: list[Answered] = []
     with Upstream(*script) as upstream, running_proxy({"store_url": url}, upstream.url) as proxy:
         for n in range(4):
-            answered = ask(proxy.url + path_of(dialect), request_in(dialect, conversation), headers)
+            answered = ask_model(proxy, dialect, conversation, headers=headers)
             answers.append(answered)
             proxy.settled()
             if answered.status != 200:

@@ -22,14 +22,13 @@ from tests.surfaces.proxy.harness import (
     Answered,
     Running,
     ask,
-    path_of,
+    ask_model,
     request_in,
     running_proxy,
     text_of,
     turns_of,
 )
 from tests.surfaces.proxy.spoken import opens, says, text
-from tests.surfaces.proxy.test_told_errors import KEYS
 from tests.surfaces.proxy.upstream import Upstream
 
 CONTENT = "the words of the conversation"
@@ -50,7 +49,7 @@ def upstream() -> Iterator[Upstream]:
 
 def asked(proxy: Running, dialect: str, *results: str, stream: bool = False) -> Answered:
     body = request_in(dialect, chat(*results), stream=stream)
-    return ask(proxy.url + path_of(dialect, stream=stream), body, KEYS)
+    return ask_model(proxy, dialect, body, stream=stream)
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -114,33 +113,30 @@ def test_an_edit_that_we_could_not_make_is_no_error_of_the_client(
     assert "EditError" in answered.headers["x-holdfast-warning"]
 
 
+@pytest.mark.parametrize(
+    ("fails", "tells"),
+    [("engine.Holdfast.expand_ref", True), ("calling.expansions.continuation", False)],
+    ids=["the ref cannot be opened", "hidden calls cannot be answered"],
+)
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_ref_that_cannot_be_opened_is_answered_with_an_error_the_model_can_read(
-    upstream: Upstream, dialect: str, stream: bool, monkeypatch: pytest.MonkeyPatch
+def test_a_model_whose_call_fails_reads_an_error_or_is_asked_without_our_tool(
+    upstream: Upstream,
+    dialect: str,
+    stream: bool,
+    fails: str,
+    tells: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     upstream.turns.append(opens("1-5"))
     with running_proxy({}, upstream.url) as proxy:
-        monkeypatch.setattr("holdfast.engine.Holdfast.expand_ref", raising)
+        monkeypatch.setattr(f"holdfast.{fails}", raising)
         answered = asked(proxy, dialect, log(200), stream=stream)
     assert upstream.refused == []
     assert text_of(dialect, answered, stream=stream).endswith("Done.")
-    assert "Opening failed" in upstream.requests[1].texts
-
-
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_where_hidden_calls_cannot_be_answered_the_model_is_asked_without_our_tool(
-    upstream: Upstream, dialect: str, stream: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    upstream.turns.append(opens("1-5"))
-    with running_proxy({}, upstream.url) as proxy:
-        monkeypatch.setattr("holdfast.calling.expansions.continuation", raising)
-        answered = asked(proxy, dialect, log(200), stream=stream)
-    assert upstream.refused == []
-    assert text_of(dialect, answered, stream=stream).endswith("Done.")
-    assert "expand_ref" not in upstream.requests[1].tools
     assert b"expand_ref" not in answered.body
+    assert ("Opening failed" in upstream.requests[1].texts) == tells
+    assert ("expand_ref" in upstream.requests[1].tools) == tells
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

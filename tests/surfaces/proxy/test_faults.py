@@ -14,12 +14,13 @@ import pytest
 from holdfast.store.refs import REF
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy import faults
-from tests.surfaces.proxy.gatekeeper import KEY
 from tests.surfaces.proxy.harness import (
     DIALECTS,
+    KEYS,
     Answered,
     Running,
     ask,
+    ask_model,
     path_of,
     request_in,
     running_proxy,
@@ -29,7 +30,6 @@ from tests.surfaces.proxy.spoken import opens, says, text
 from tests.surfaces.proxy.upstream import Fault, Turn, Upstream
 from tests.wire.answers.streams import understand
 
-KEYS = {"authorization": f"Bearer {KEY}", "x-goog-api-key": KEY, "anthropic-version": "2023-06-01"}
 BOTH = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 
 
@@ -38,18 +38,6 @@ def _name(fault: Fault) -> str:
 
 
 EACH = pytest.mark.parametrize("dialect", DIALECTS)
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Iterator[Upstream]:
-    with Upstream() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def proxy(upstream: Upstream) -> Iterator[Running]:
-    with running_proxy({}, upstream.url) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +57,7 @@ def told(proxy: Running, upstream: Upstream, dialect: str, turn: Turn, *, stream
     """What the client gets for a request on a bad day; the upstream was asked once."""
     upstream.turns.append(turn)
     body = request_in(dialect, chat("short", question="What now?"), stream=stream)
-    answered = ask(proxy.url + path_of(dialect, stream=stream), body, KEYS)
+    answered = ask_model(proxy, dialect, body, stream=stream)
     assert len(upstream.requests) == 1, "nothing is sent twice"
     assert b"Traceback" not in answered.body
     assert answered.body
@@ -258,7 +246,7 @@ def test_an_answer_larger_than_allowed_is_an_error(dialect: str, stream: bool) -
         running_proxy({"max_body_bytes": 50_000}, upstream.url) as proxy,
     ):
         body = request_in(dialect, chat("short"), stream=stream)
-        answered = ask(proxy.url + path_of(dialect, stream=stream), body, KEYS)
+        answered = ask_model(proxy, dialect, body, stream=stream)
     if stream:  # a stream is not held in memory, so it may be long
         assert text_of(dialect, answered, stream=True) == "".join(many)
     else:
@@ -303,7 +291,7 @@ def opened(
     """What the client gets if the upstream fails once the model has opened something."""
     upstream.turns.extend([opens("1-3"), fault])
     body = request_in(dialect, chat(log(300)), stream=stream)
-    answered = ask(proxy.url + path_of(dialect, stream=stream), body, KEYS)
+    answered = ask_model(proxy, dialect, body, stream=stream)
     assert len(upstream.requests) == 2
     assert upstream.refused == []
     assert b"expand_ref" not in answered.body
@@ -369,7 +357,7 @@ def test_a_client_may_ask_again_after_a_failed_opening(
         opened(proxy, upstream, dialect, faults.reset, stream=stream)
     upstream.turns.extend([opens("1-3"), says(text("Now it works."))])
     body = request_in(dialect, chat(log(300)), stream=stream)
-    answered = ask(proxy.url + path_of(dialect, stream=stream), body, KEYS)
+    answered = ask_model(proxy, dialect, body, stream=stream)
     assert text_of(dialect, answered, stream=stream).endswith("Now it works.")
     assert upstream.requests[0].body == upstream.requests[2].body
     assert upstream.refused == []

@@ -9,8 +9,15 @@ import pytest
 
 import holdfast
 from tests.fitting.test_citing import chat, log
-from tests.surfaces.proxy.gatekeeper import KEY
-from tests.surfaces.proxy.harness import ask, path_of, request_in, running_proxy, turns_of
+from tests.surfaces.proxy.harness import (
+    KEYS,
+    ask,
+    ask_model,
+    path_of,
+    request_in,
+    running_proxy,
+    turns_of,
+)
 from tests.surfaces.proxy.spoken import says, text
 from tests.surfaces.proxy.test_errors import with_rules
 from tests.surfaces.proxy.upstream import Upstream
@@ -18,7 +25,6 @@ from tests.wire.answers.streams import Script
 
 LAST = "This is your final turn"
 SAID: Script = says(text("Here is my report."))
-KEYS = {"authorization": f"Bearer {KEY}", "x-goog-api-key": KEY, "anthropic-version": "2023-06-01"}
 
 
 def many_tools(body: dict[str, Any], number: int = 60) -> dict[str, Any]:
@@ -60,7 +66,7 @@ def test_tools_that_leave_no_room_are_withheld_and_that_is_said(dialect: str) ->
         limit = budget(dialect, 2, bare=True) + 120
         assert limit < budget(dialect, 2, bare=False)
         headers = {**KEYS, "x-holdfast-budget": str(limit)}
-        answer = ask(proxy.url + path_of(dialect), body, headers)
+        answer = ask_model(proxy, dialect, body, headers=headers)
         assert answer.status == 200, answer.body
         assert answer.headers["x-holdfast-final"] == "true"
         assert "Tools were withheld" in answer.headers["x-holdfast-warning"]
@@ -85,7 +91,7 @@ def test_tools_that_leave_no_room_are_withheld_and_that_is_said(dialect: str) ->
 def test_more_tools_than_the_window_takes_are_set_aside(dialect: str) -> None:
     with Upstream(SAID) as provider, running_proxy(upstream=provider.url) as proxy:
         body = request_in(dialect, many_tools(chat("a short result")))
-        answer = ask(proxy.url + path_of(dialect), body, {**KEYS, "x-holdfast-budget": "900"})
+        answer = ask_model(proxy, dialect, body, headers={**KEYS, "x-holdfast-budget": "900"})
         assert answer.status == 200
         assert int(answer.headers["x-holdfast-lazy-tools"]) >= 60
         assert provider.refused == []
@@ -102,7 +108,7 @@ def test_more_tools_than_the_window_takes_are_an_error_where_none_may_be_set_asi
     with Upstream(SAID) as provider, running_proxy(upstream=provider.url) as proxy:
         body = request_in(dialect, many_tools(chat("a short result")))
         never = {"x-holdfast-budget": "900", "x-holdfast-lazy-tools": "never"}
-        answer = ask(proxy.url + path_of(dialect), body, {**KEYS, **never})
+        answer = ask_model(proxy, dialect, body, headers={**KEYS, **never})
         assert answer.status == 400
         assert "61 tools" in answer.body.decode()
         assert "Offer fewer tools" in answer.body.decode()
@@ -165,7 +171,7 @@ def test_the_guard_tells_what_it_sees_if_it_is_asked_to(caplog: pytest.LogCaptur
         with running_proxy({"context_debug": debug}) as proxy:
             body = request_in("openai-chat", crowded(2))
             limit = str(budget("openai-chat", 2, bare=True) + 120)
-            ask(proxy.url + path_of("openai-chat"), body, {"x-holdfast-budget": limit})
+            ask_model(proxy, "openai-chat", body, headers={"x-holdfast-budget": limit})
         said = [r.getMessage() for r in caplog.records if r.name == "holdfast.guard"]
         assert any("forced_final" in line for line in said)
         assert any("context-guard/enforce" in line for line in said) == debug
@@ -178,7 +184,7 @@ def test_with_token_management_off_bodies_pass_byte_for_byte(dialect: str, strea
     off = {"token_management_enabled": False}
     with Upstream(SAID) as provider, running_proxy(off, provider.url) as proxy:
         body = request_in(dialect, chat(log(300)), stream=stream).replace(b", ", b" ,\n ")
-        answered = ask(proxy.url + path_of(dialect, stream=stream), body, KEYS)
+        answered = ask_model(proxy, dialect, body, stream=stream)
         assert answered.status == 200, answered.body
         [sent] = provider.requests
         assert sent.body == body

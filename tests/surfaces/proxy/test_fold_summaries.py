@@ -6,27 +6,28 @@ import json
 
 import pytest
 
+from holdfast.settings import UpstreamEntry
 from holdfast.store import Scope
 from tests.engine.summed_up import talk
 from tests.surfaces.proxy.gatekeeper import KEY, Got
-from tests.surfaces.proxy.harness import DIALECTS, ask, path_of, request_in, running_proxy
+from tests.surfaces.proxy.harness import (
+    DIALECTS,
+    KEYS,
+    ask_model,
+    request_in,
+    running_proxy,
+)
 from tests.surfaces.proxy.spoken import says, text
 from tests.wire.answers.streams import Script
 from tests.wiring.proxy_summaries import Summing, worked_off
 
-HEADERS = {
-    "authorization": f"Bearer {KEY}",
-    "x-api-key": KEY,
-    "x-goog-api-key": KEY,
-    "anthropic-version": "2023-06-01",
-}
 LISTS = {"openai-responses": "input", "gemini": "contents"}
 SUMMED_UP = "Summed up by a model, each with its path in the ref: "
 SETTINGS = {
     "background_jobs": False,  # the worker is the test's, so that it knows when it is done
     "request_limit": 1_300,
     "summarization_provider": "openai:small",
-    "openai_key": KEY,
+    "upstreams": {"openai": UpstreamEntry(key=KEY)},
 }
 
 
@@ -53,9 +54,9 @@ def test_the_next_fold_quotes_what_the_model_said_of_the_last(dialect: str) -> N
         running_proxy(SETTINGS, upstream.url) as proxy,
     ):
         bodies = [request_in(dialect, json.loads(body)) for body in talk(11, 16)]
-        headers = {**HEADERS, "x-holdfast-session": "s"}
+        headers = {**KEYS, "x-holdfast-session": "s"}
         for number, body in enumerate(bodies, 1):
-            assert ask(proxy.url + path_of(dialect), body, headers).status == 200
+            assert ask_model(proxy, dialect, body, headers=headers).status == 200
             proxy.settled()
             session = proxy.service.engine.session("s")
             assert proxy.do(session.rebuild(number)) == body

@@ -9,18 +9,20 @@ from typing import Any
 from holdfast.errors import StoreUnavailableError
 from holdfast.store import Scope
 from holdfast.store.deadline import has_deadline
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
+from holdfast.store.sqlite import SqliteStore
 from holdfast.surfaces.proxy.health import StoreHealth
 from holdfast.surfaces.proxy.report import report
 from tests.store.harness import session, turn
 
 
-class Checked(MemoryStore):
+class Checked(SqliteStore):
     """A store that fails if it is told to, and notes whether its caller has a deadline."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_broken = False
+    is_broken = False
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
         self.deadlines: list[bool] = []
 
     async def check(self) -> None:
@@ -33,7 +35,7 @@ def test_a_look_at_the_store_has_a_deadline_and_tells_what_it_saw() -> None:
     seen: list[str] = []
 
     async def main() -> None:
-        store = Checked()
+        store = Checked.in_memory()
         telemetry: Any = SimpleNamespace(store_fails=False)
 
         def look_at_store(failure: str) -> None:
@@ -55,7 +57,7 @@ def test_a_look_at_the_store_has_a_deadline_and_tells_what_it_saw() -> None:
 
 def test_every_way_of_summing_is_over_all_scopes() -> None:
     async def main() -> None:
-        store = MemoryStore()
+        store = open_memory()
         scopes = [Scope("ann", workspace) for workspace in ("blue", "red", "green")]
         for scope in scopes:
             await store.add_turn(scope.of("s1"), turn(1), session(), {})

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.calling.finding import lazy_rules
 from holdfast.calling.upstreams import Upstreams
-from holdfast.settings import Settings
+from holdfast.settings import Settings, UpstreamEntry
 from tests.provider.held_tools import referred, shown
 from tests.surfaces.proxy.harness import Running, running_proxy
 from tests.surfaces.proxy.many_tools import MANY
@@ -23,7 +23,7 @@ from tests.surfaces.proxy.talking import Messages, close_clients
 from tests.surfaces.proxy.test_lazy_tools import counted, finds, prefix_is_kept, rebuilt
 from tests.surfaces.proxy.upstream import Upstream
 
-LAZY = {"lazy_tool_tokens": 5_000, "lazy_tools_way": "provider"}
+LAZY = {"lazy_tool_tokens": 5_000, "lazy_tools": "provider"}
 STREAMS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 NAMES = [tool["name"] for tool in MANY]
 
@@ -165,7 +165,7 @@ def test_a_tool_that_the_client_takes_away_is_referred_to_no_more() -> None:
 def test_who_is_asked_decides_who_holds_back(
     way: Literal["auto", "own", "provider"], url: str, native: bool
 ) -> None:
-    settings = Settings(lazy_tools_way=way, anthropic_upstream=url)
+    settings = Settings(lazy_tools=way, upstreams={"anthropic": UpstreamEntry(url)})
     targets = Upstreams(settings).targets("anthropic", "claude-sonnet-4-5")
     assert lazy_rules(settings, targets, "anthropic").native is native
     assert not lazy_rules(settings, targets, "openai-chat").native  # asked in another dialect

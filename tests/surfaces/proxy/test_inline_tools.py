@@ -11,8 +11,10 @@ import pytest
 from tests.fitting.test_citing import chat, log
 from tests.provider.tool_changes import BETA, added
 from tests.surfaces.proxy.harness import (
+    KEYS,
     Running,
     ask,
+    ask_model,
     path_of,
     request_in,
     running_proxy,
@@ -20,7 +22,7 @@ from tests.surfaces.proxy.harness import (
     turns_of,
 )
 from tests.surfaces.proxy.spoken import says, text
-from tests.surfaces.proxy.test_opening import HEADERS, opening
+from tests.surfaces.proxy.test_opening import opening
 from tests.surfaces.proxy.upstream import Upstream
 
 MODELS = {"anthropic": "claude-opus-5-5", "openai-responses": "gpt-5"}
@@ -43,14 +45,14 @@ def rebuilt(proxy: Running, session: str, number: int) -> bytes:
 
 @pytest.mark.parametrize("dialect", MODELS)
 def test_what_is_opened_stays_hidden_and_the_request_is_rebuilt(dialect: str) -> None:
-    headers = {**HEADERS, "anthropic-beta": f"claude-code-20250219, {BETA}"}
+    headers = {**KEYS, "anthropic-beta": f"claude-code-20250219, {BETA}"}
     bodies = [body_of(dialect, *results) for results in (["fine"], ["fine", log(900)])]
     with Upstream() as upstream:
-        with running_proxy({"offer_inline": "always"}, upstream.url) as proxy:
+        with running_proxy({"offer_expand": "inline"}, upstream.url) as proxy:
             upstream.turns.extend([says(text("Go on.")), opening(0, lines="17-17")])
             upstream.always = says(text("It went well."))
             for body in bodies:
-                answered = ask(proxy.url + path_of(dialect), body, headers)
+                answered = ask_model(proxy, dialect, body, headers=headers)
                 assert answered.status == 200, answered.body
                 proxy.settled()
             session = answered.headers["x-holdfast-session"]
@@ -66,8 +68,8 @@ def test_what_is_opened_stays_hidden_and_the_request_is_rebuilt(dialect: str) ->
 
 @pytest.mark.parametrize("dialect", MODELS)
 def test_it_stands_where_it_stood_after_a_restart(dialect: str, tmp_path: Path) -> None:
-    settings = {"offer_inline": "always", "store_url": f"sqlite:///{tmp_path}/store.db"}
-    headers = {**HEADERS, "anthropic-beta": BETA}
+    settings = {"offer_expand": "inline", "store_url": f"sqlite:///{tmp_path}/store.db"}
+    headers = {**KEYS, "anthropic-beta": BETA}
     with Upstream() as upstream:
         upstream.always = says(text("Well."))
         for results in (["fine", log(900)], ["fine", log(900), "good"]):
@@ -83,6 +85,6 @@ def test_it_stands_where_it_stood_after_a_restart(dialect: str, tmp_path: Path) 
 def test_without_the_beta_it_stands_among_the_tools() -> None:
     with Upstream() as upstream, running_proxy({}, upstream.url) as proxy:
         upstream.always = says(text("Well."))
-        ask(proxy.url + path_of("anthropic"), body_of("anthropic", log(900)), HEADERS)
+        ask(proxy.url + path_of("anthropic"), body_of("anthropic", log(900)), KEYS)
         assert upstream.refused == []
         assert sent_tools(upstream.requests[0].value) == (["read_log", "expand_ref"], [])

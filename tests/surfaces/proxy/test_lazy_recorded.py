@@ -8,7 +8,7 @@ from itertools import islice
 
 import pytest
 
-from tests.recorded import needs_trajectories
+from tests.support.recorded import needs_trajectories
 from tests.surfaces.proxy.harness import DIALECTS, running_proxy
 from tests.surfaces.proxy.lazy_replaying import (
     kept_shares,
@@ -36,7 +36,7 @@ def test_every_recorded_call_reaches_the_client_as_before(dialect: str, way: str
     )
     story = with_tools(story_of(recording, dialect))
     del story.steps[_STEPS:]
-    settings = LAZY | {"lazy_tools_way": way}
+    settings = LAZY | {"lazy_tools": way}
     with Upstream() as upstream, running_proxy(settings, upstream.url) as proxy:
         told = retell(story, proxy, upstream, lazy_model(dialect))
         assert not told.refusal

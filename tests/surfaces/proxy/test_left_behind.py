@@ -28,14 +28,20 @@ from holdfast.surfaces.proxy.heap import free_closed_transports
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy import faults
 from tests.surfaces.proxy.gatekeeper import KEY
-from tests.surfaces.proxy.harness import Running, ask, path_of, request_in, running_proxy
+from tests.surfaces.proxy.harness import (
+    KEYS,
+    Running,
+    ask,
+    ask_model,
+    request_in,
+    running_proxy,
+)
 from tests.surfaces.proxy.spoken import opens, says, text
 from tests.surfaces.proxy.test_across import across
 from tests.surfaces.proxy.upstream import PATIENCE, Upstream
 
 ROUNDS = 5
 OURS = ("holdfast.", "uvicorn.", "h11.")
-KEYS = {"authorization": f"Bearer {KEY}", "x-api-key": KEY, "anthropic-version": "2023-06-01"}
 ANSWER = says(text("All is well."))
 
 Send = Callable[[Running, bytes], None]
@@ -98,7 +104,7 @@ def left_by(proxy: Running, send: Send, bodies: list[bytes]) -> list[object]:
 
 
 def asks(proxy: Running, body: bytes) -> None:
-    assert ask(proxy.url + path_of("openai-chat"), body, KEYS).status == 200
+    assert ask_model(proxy, "openai-chat", body).status == 200
 
 
 def leaves_before_its_answer(proxy: Running, body: bytes) -> None:
@@ -172,7 +178,7 @@ def test_a_history_that_a_session_goes_on_from_no_more_is_gone(
 
     def begins_anew(proxy: Running, body: bytes) -> None:
         named = KEYS | {"x-holdfast-session": "the only one"}
-        assert ask(proxy.url + path_of("openai-chat"), body, named).status == 200
+        assert ask_model(proxy, "openai-chat", body, headers=named).status == 200
 
     assert ours(left_by(proxy, begins_anew, requests("openai-chat", "short", log(900)))) == {}
 
@@ -220,7 +226,7 @@ def test_a_tenant_that_is_let_go_is_gone(
 
     def each_with_its_own_key(proxy: Running, body: bytes) -> None:
         key = {"authorization": f"Bearer {KEY}{zlib.crc32(body)}"}
-        assert ask(proxy.url + path_of("openai-chat"), body, key).status == 200
+        assert ask_model(proxy, "openai-chat", body, headers=key).status == 200
 
     bodies = requests("openai-chat", "short")
     settings = {"background_jobs": False, "tenant_by": "key"}
@@ -237,7 +243,7 @@ def test_an_answer_that_breaks_off_is_gone(
 ) -> None:
     def hears_half(proxy: Running, body: bytes) -> None:
         with pytest.raises((HTTPException, OSError)):
-            ask(proxy.url + path_of("openai-chat"), body, KEYS)
+            ask_model(proxy, "openai-chat", body)
 
     bodies = requests("openai-chat", "short", stream=stream)
     upstream.turns.extend([faults.reset_midway] * len(bodies))

@@ -16,9 +16,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from holdfast.calling.upstreams import Upstream as UpstreamSettings
-from holdfast.settings import Settings
-from holdfast.store import Scope
-from holdfast.store.memory import MemoryStore
+from holdfast.settings import DailyLimit, Settings, UpstreamEntry
+from holdfast.store import Scope, Store
+from holdfast.store.opening import open_memory
+from holdfast.store.sqlite import SqliteStore
 from holdfast.store.usage_ledger import Amount
 from holdfast.surfaces.proxy import upstream_calls
 from holdfast.surfaces.proxy.allowance import LEASE_SECONDS, AllowanceError, Allowances
@@ -33,13 +34,12 @@ from holdfast.surfaces.proxy.upstreams import outgoing_headers
 from holdfast.tokens.limits import ModelContextRegistry
 from tests.surfaces.proxy.harness import Answered, Running, ask, running_proxy
 
+OUR_KEY = UpstreamEntry(key="sk-settings")
 TEAMS: dict[str, Any] = {
     "tenant_by": "key",
     "serve_token": "for-all",
     "serve_tokens": {"ann": "of-ann", "ben": "of-ben"},
-    "openai_key": "sk-settings",
-    "anthropic_key": "sk-settings",
-    "gemini_key": "sk-settings",
+    "upstreams": dict.fromkeys(("openai", "anthropic", "gemini"), OUR_KEY),
 }
 NOON = 1_800_014_400.0
 ANN, BEN = {"x-holdfast-token": "of-ann"}, {"x-holdfast-token": "of-ben"}
@@ -149,7 +149,7 @@ def posted(proxy: Running, path: str, headers: Mapping[str, str], **body: Any) -
     ],
 )
 def test_every_path_that_reaches_a_provider_counts(path: str, headers: dict[str, str]) -> None:
-    with limited(daily_tokens=100) as (proxy, double):
+    with limited(daily_limit=DailyLimit(100)) as (proxy, double):
         for so_far in (40, 80, 120):
             answered = posted(proxy, path, ANN | headers, input="Hello?", prompt="Hello?")
             assert answered.status == 200, answered.body
@@ -163,7 +163,7 @@ def test_every_path_that_reaches_a_provider_counts(path: str, headers: dict[str,
 
 
 def test_junk_keys_beside_a_token_are_one_tenant() -> None:
-    with limited(daily_tokens=100) as (proxy, double):
+    with limited(daily_limit=DailyLimit(100)) as (proxy, double):
         for n in range(6):
             junk = {"authorization": f"Bearer junk-{n}", "x-api-key": f"{n}", "api-key": f"k{n}"}
             posted(proxy, "/v1/chat/completions", {"x-holdfast-token": "for-all", **junk})
@@ -172,7 +172,7 @@ def test_junk_keys_beside_a_token_are_one_tenant() -> None:
 
 
 def test_junk_beside_ones_own_key_counts_for_the_key() -> None:
-    settings = {"tenant_by": "key", "daily_tokens": 100}
+    settings = {"tenant_by": "key", "daily_limit": DailyLimit(100)}
     with provider() as double, running_proxy(settings, upstream=double.url) as proxy:
         for n in range(6):
             keys = {"authorization": "Bearer sk-own", "x-api-key": f"junk-{n}", "api-key": f"{n}"}
@@ -182,7 +182,7 @@ def test_junk_beside_ones_own_key_counts_for_the_key() -> None:
 
 
 def test_whatever_header_a_gateway_reads_the_key_from_it_counts() -> None:
-    settings = {"tenant_by": "key", "daily_tokens": 100}
+    settings = {"tenant_by": "key", "daily_limit": DailyLimit(100)}
     with provider() as double, running_proxy(settings, upstream=double.url) as proxy:
         for n in range(6):
             posted(proxy, f"/v1/completions?key=junk-{n}", {"x-api-key": "own"})
@@ -190,7 +190,7 @@ def test_whatever_header_a_gateway_reads_the_key_from_it_counts() -> None:
 
 
 def test_of_thirty_at_once_only_those_go_out_that_fit() -> None:
-    with limited(daily_tokens=1_000) as (proxy, double):
+    with limited(daily_limit=DailyLimit(1_000)) as (proxy, double):
         double.answering.clear()
         with ThreadPoolExecutor(30) as clients:
             answers = [
@@ -218,7 +218,7 @@ def _until(answers: list[Any], number: int) -> list[Answered]:
 
 
 def test_who_leaves_before_the_answer_pays_what_it_may_have_been() -> None:
-    with limited(daily_tokens=1_000) as (proxy, double):
+    with limited(daily_limit=DailyLimit(1_000)) as (proxy, double):
         double.answering.clear()
         parts = urlsplit(proxy.url)
         body = json.dumps(CHAT).encode()
@@ -237,10 +237,18 @@ def test_who_leaves_before_the_answer_pays_what_it_may_have_been() -> None:
         assert used(proxy, "team-ann") == (len(body) + 20, 0)
 
 
+async def _earliest_expiry(store: Store) -> float:
+    assert isinstance(store, SqliteStore)
+    expiry = await store._read(
+        lambda db: db.execute("SELECT min(expires_at) FROM reservations").get
+    )
+    return float(expiry)
+
+
 def test_a_call_that_lasts_keeps_its_reservation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else who reads slowly for as long as a reservation lives could begin the day anew."""
     monkeypatch.setattr(upstream_calls, "RENEW_SECONDS", 0.001)
-    with limited(daily_tokens=1_000) as (proxy, double):
+    with limited(daily_limit=DailyLimit(1_000)) as (proxy, double):
         double.answering.clear()
         allowances, now = proxy.service.allowances, [NOON]
         allowances._clock = lambda: now[0]
@@ -248,9 +256,8 @@ def test_a_call_that_lasts_keeps_its_reservation(monkeypatch: pytest.MonkeyPatch
             slow = client.submit(posted, proxy, "/v1/completions", ANN)
             assert double.arrived.acquire(timeout=20)
             now[0] += LEASE_SECONDS - 1
-            open_calls = proxy.service.engine.store.ledger._open["team-ann", "local"]  # type: ignore[attr-defined]
             for _ in range(5_000):  # each takes its turn in the proxy's loop, as the renewal does
-                if min(one.expires_at for one in open_calls.values()) > now[0] + 2:
+                if proxy.do(_earliest_expiry(proxy.service.engine.store)) > now[0] + 2:
                     break
                 proxy.settled()
             else:
@@ -266,10 +273,10 @@ def test_a_call_that_lasts_keeps_its_reservation(monkeypatch: pytest.MonkeyPatch
 
 def test_what_a_dead_process_had_reserved_counts_with_its_input() -> None:
     async def main() -> None:
-        store, now, scopes = MemoryStore(), [NOON], [Scope("u", "w")]
-        dead = Allowances(Settings(daily_tokens=100), store, lambda: now[0])
+        store, now, scopes = open_memory(), [NOON], [Scope("u", "w")]
+        dead = Allowances(Settings(daily_limit=DailyLimit(100)), store, lambda: now[0])
         await dead.reserve(scopes, Amount(100), Amount(30))
-        living = Allowances(Settings(daily_tokens=100), store, lambda: now[0])
+        living = Allowances(Settings(daily_limit=DailyLimit(100)), store, lambda: now[0])
         with pytest.raises(AllowanceError, match="under way"):
             await living.reserve(scopes, Amount(1), Amount())
         now[0] += LEASE_SECONDS
@@ -282,7 +289,9 @@ def test_what_a_dead_process_had_reserved_counts_with_its_input() -> None:
 
 
 def test_what_a_provider_refuses_costs_nothing() -> None:
-    with running_proxy(TEAMS | {"daily_tokens": 100}, upstream="http://127.0.0.1:1") as proxy:
+    with running_proxy(
+        TEAMS | {"daily_limit": DailyLimit(100)}, upstream="http://127.0.0.1:1"
+    ) as proxy:
         assert posted(proxy, "/v1/completions", ANN).status == 502
         proxy.settled()
         assert used(proxy, "team-ann") == (0, 0)
@@ -387,7 +396,7 @@ def test_other_paths_are_closed_where_the_key_is_shared(method: str, path: str) 
 
 
 def test_without_tokens_all_tenants_are_one_persons() -> None:
-    settings = {"tenant_by": "key", "openai_key": "sk-settings"}
+    settings = {"tenant_by": "key", "upstreams": {"openai": OUR_KEY}}
     with provider() as double, running_proxy(settings, upstream=double.url) as proxy:
         assert ask(f"{proxy.url}/v1/files").status == 200
         assert ask(f"{proxy.url}/v1/responses/resp_1").status == 200

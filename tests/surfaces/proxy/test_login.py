@@ -22,7 +22,14 @@ from holdfast.surfaces.proxy.login import (
 )
 from holdfast.surfaces.proxy.server import application
 from tests.fitting.test_citing import chat
-from tests.surfaces.proxy.harness import Answered, Running, ask, path_of, request_in, running_proxy
+from tests.surfaces.proxy.harness import (
+    Answered,
+    Running,
+    ask,
+    ask_model,
+    request_in,
+    running_proxy,
+)
 
 TOKENS: dict[str, Any] = {
     "serve_token": "admin-token",
@@ -39,7 +46,7 @@ def proxy() -> Iterator[Running]:
         for name in ("ann", "ben"):
             body = request_in("openai-chat", chat(question=f"Hello from {name}?"))
             headers = {"authorization": f"Bearer token-of-{name}", "x-holdfast-session": name}
-            assert ask(running.url + path_of("openai-chat"), body, headers).status == 200
+            assert ask_model(running, "openai-chat", body, headers=headers).status == 200
         running.settled()
         yield running
 
@@ -127,7 +134,7 @@ def test_links_on_the_pages_of_a_tenant_stay_with_it(proxy: Running) -> None:
 def test_a_login_opens_no_provider_and_changes_nothing(proxy: Running) -> None:
     admin = cookie_of(logs_in(proxy, "admin-token"))
     body = request_in("openai-chat", chat(question="Hello?"))
-    assert ask(proxy.url + path_of("openai-chat"), body, admin).status == 401
+    assert ask_model(proxy, "openai-chat", body, headers=admin).status == 401
     assert ask(f"{proxy.url}/v1/models", headers=admin).status == 401
     assert ask(f"{proxy.url}/", b"", admin, method="POST").status == 401
 

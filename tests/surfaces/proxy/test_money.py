@@ -7,12 +7,21 @@ import asyncio
 import pytest
 
 from holdfast.engine import Holdfast
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy import faults
-from tests.surfaces.proxy.harness import DIALECTS, ask, path_of, request_in, running_proxy, turns_of
+from tests.surfaces.proxy.harness import (
+    DIALECTS,
+    KEYS,
+    ask,
+    ask_model,
+    path_of,
+    request_in,
+    running_proxy,
+    turns_of,
+)
 from tests.surfaces.proxy.spoken import says, text
-from tests.surfaces.proxy.test_opening import HEADERS, opening
+from tests.surfaces.proxy.test_opening import opening
 from tests.surfaces.proxy.upstream import Upstream
 
 GPT_5 = 1.25e-6, 0.125e-6
@@ -27,7 +36,7 @@ def test_a_call_that_failed_is_counted_as_one_and_nothing_else(status: int, stre
     path = path_of("openai-chat", stream=stream)
     script = (faults.status(status), SAID)
     with Upstream(*script) as upstream, running_proxy({}, upstream.url) as proxy:
-        answered = ask(proxy.url + path, body, HEADERS)
+        answered = ask(proxy.url + path, body, KEYS)
         assert answered.status == status
         [turn] = turns_of(proxy, answered)
         assert turn.usage.failed
@@ -35,7 +44,7 @@ def test_a_call_that_failed_is_counted_as_one_and_nothing_else(status: int, stre
         for name in ("untouched", "predicted", "input", "saved", "cost", "saved_cost"):
             assert failed[name] == 0, name
         assert (failed["turns"], failed["failed"]) == (1, 1)
-        again = ask(proxy.url + path, body, HEADERS)
+        again = ask(proxy.url + path, body, KEYS)
         assert again.status == 200
         _, second = turns_of(proxy, again)
         totals = ask(proxy.url + "/stats").json["totals"]
@@ -51,7 +60,7 @@ def test_a_call_that_failed_is_counted_as_one_and_nothing_else(status: int, stre
 def test_what_was_opened_is_paid_with_the_prompt_it_was_read_with(dialect: str) -> None:
     script = (opening(1, lines="1-9"), opening(1, lines="10-19"), says(text("It went well.")))
     with Upstream(*script) as upstream, running_proxy({}, upstream.url) as proxy:
-        answered = ask(proxy.url + path_of(dialect), request_in(dialect, chat(log(300))), HEADERS)
+        answered = ask_model(proxy, dialect, chat(log(300)))
         [turn] = turns_of(proxy, answered)
         calls = [got.tokens for got in upstream.requests]
         assert len(calls) == 3
@@ -83,7 +92,7 @@ def test_a_fold_that_breaks_the_cache_is_told_as_what_it_cost() -> None:
     second = {"model": "gpt-5", "messages": [*first["messages"], answer, question]}
 
     async def work() -> None:
-        engine = Holdfast(MemoryStore())
+        engine = Holdfast(open_memory())
         session = engine.session("s")
         untouched = await engine.observe(
             session, await session.fit(first), {"prompt_tokens": 26_000}

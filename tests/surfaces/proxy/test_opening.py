@@ -5,19 +5,27 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from holdfast.calling.expansions import Caps
+from holdfast.store.records import Turn as StoredTurn
 from holdfast.store.refs import REF
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy import faults
-from tests.surfaces.proxy.gatekeeper import KEY, Got
+from tests.surfaces.proxy.gatekeeper import Got
 from tests.surfaces.proxy.harness import (
     DIALECTS,
+    KEYS,
     Answered,
     Running,
     ask,
+    ask_model,
     path_of,
     request_in,
     running_proxy,
@@ -26,14 +34,9 @@ from tests.surfaces.proxy.harness import (
     usage_of,
 )
 from tests.surfaces.proxy.spoken import call, says, text
-from tests.surfaces.proxy.upstream import Upstream
+from tests.surfaces.proxy.upstream import Turn, Upstream
 from tests.wire.answers.streams import Part, Script
 
-HEADERS = {
-    "authorization": f"Bearer {KEY}",
-    "x-goog-api-key": KEY,
-    "anthropic-version": "2023-06-01",
-}
 OPENER = "expand_ref"
 UNKNOWN = "ref:log:0123456789abcdef"
 """Nothing is stored under it, and no ref of the conversation resembles it."""
@@ -59,14 +62,58 @@ def opening(n: int, *before: Part, calls: int = 1, **how: str) -> Callable[[Got]
     return turn
 
 
+def caps(**limits: int) -> AbstractContextManager[object]:
+    """Let one answer of the proxies that start now open no more than so much."""
+    return patch("holdfast.surfaces.proxy.service.Caps", partial(Caps, **limits))
+
+
 def opening_another(n: int) -> Callable[[Got], Script]:
     """Open lines that no other turn opens."""
     return opening(n, lines=f"{n + 1}-{n + 5}")
 
 
 def asked(proxy: Running, dialect: str, *, stream: bool, **headers: str) -> Answered:
-    body = request_in(dialect, chat(log(LINES)), stream=stream)
-    return ask(proxy.url + path_of(dialect, stream=stream), body, {**HEADERS, **headers})
+    return ask_model(proxy, dialect, chat(log(LINES)), stream=stream, headers={**KEYS, **headers})
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A client's request about a long log, its answer, and what the provider saw."""
+
+    text: str
+    """The text of the answer."""
+    answered: Answered
+    sent: list[Got]
+    """The requests of the proxy to the provider."""
+    turn: StoredTurn
+
+    @property
+    def withdrawn(self) -> list[bool]:
+        """Whether each request to the provider forbade the proxy's tool."""
+        return [withdrawn(got) for got in self.sent]
+
+
+def exchanged(
+    dialect: str,
+    stream: bool,
+    *turns: Turn,
+    always: Turn | None = None,
+    window: int | None = None,
+    any_name: bool = False,
+    about: dict[str, Any] | None = None,
+) -> Exchange:
+    """Ask a proxy of its own once; the provider refuses nothing of what comes to it."""
+    limits = {} if window is None else {"request_limit": window}
+    with Upstream(*turns, window=window or 200_000) as upstream:
+        upstream.always, upstream.any_name = always, any_name
+        with running_proxy(limits, upstream.url) as proxy:
+            question = about or chat(log(LINES))
+            answered = ask_model(proxy, dialect, question, stream=stream)
+            assert answered.status == 200
+            [turn] = turns_of(proxy, answered)
+    assert upstream.refused == []
+    said = text_of(dialect, answered, stream=stream)
+    return Exchange(said, answered, upstream.requests, turn)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -78,13 +125,10 @@ def test_a_model_that_opens_too_much_is_told_and_then_answers(dialect: str, stre
             return says(text("Enough is known."))
         return opening_another(next(numbers))(got)
 
-    with Upstream() as upstream:
-        upstream.always = turn
-        with running_proxy({"max_expansion_rounds": 2}, upstream.url) as proxy:
-            answered = asked(proxy, dialect, stream=stream)
-            assert text_of(dialect, answered, stream=stream).endswith("Enough is known.")
-        assert upstream.refused == []
-        assert len(upstream.requests) == 4  # one opens, two go on, and one was told
+    with caps(rounds=2):
+        made = exchanged(dialect, stream, always=turn)
+    assert made.text.endswith("Enough is known.")
+    assert len(made.sent) == 4  # one opens, two go on, and one was told
 
 
 def withdrawn(got: Got) -> bool:
@@ -115,16 +159,13 @@ def test_a_model_that_does_not_listen_loses_the_tool_and_goes_on(
             return says(text("I go on without."))
         return opening_another(next(numbers))(got)
 
-    with Upstream() as upstream:
-        upstream.always = turn
-        with running_proxy({"max_expansion_rounds": 2}, upstream.url) as proxy:
-            answered = asked(proxy, dialect, stream=stream)
-            assert text_of(dialect, answered, stream=stream) == "I go on without."
-        assert upstream.refused == []
-        # One opens, two go on, and it was told three times.
-        assert [withdrawn(got) for got in upstream.requests] == [False] * 5 + [True]
-        tools = [got.value["tools"] for got in upstream.requests]
-        assert tools == [tools[0]] * 6, "the prefix changed"
+    with caps(rounds=2):
+        made = exchanged(dialect, stream, always=turn)
+    assert made.text == "I go on without."
+    # One opens, two go on, and it was told three times.
+    assert made.withdrawn == [False] * 5 + [True]
+    tools = [got.value["tools"] for got in made.sent]
+    assert tools == [tools[0]] * 6, "the prefix changed"
 
 
 def offers(got: Got) -> bool:
@@ -144,36 +185,27 @@ def test_a_model_that_ignores_tool_choice_is_asked_without_the_tool(
             return opening_another(next(numbers))(got)
         return says(text("It went well."))
 
-    with Upstream() as upstream:
-        upstream.always = turn
-        with running_proxy({"max_expansion_rounds": 2}, upstream.url) as proxy:
-            answered = asked(proxy, dialect, stream=stream)
-            assert text_of(dialect, answered, stream=stream) == "It went well."
-            [written] = turns_of(proxy, answered)
-        assert upstream.refused == []
-        first, *between, last = upstream.requests
-        assert len(between) == 5  # two go on, it is told three times, and then forbidden to call
-        assert all(map(offers, between))
-        assert last.texts == first.texts, "what was opened is still there"
-        assert not offers(last)
-    assert [edit.action for edit in written.edits][-3:] == ["refuse", "withhold", "resend"]
-    assert written.usage.expansions == 2
-    assert written.usage.input == sum(got.tokens for got in upstream.requests)
+    with caps(rounds=2):
+        made = exchanged(dialect, stream, always=turn)
+    assert made.text == "It went well."
+    first, *between, last = made.sent
+    assert len(between) == 5  # two go on, it is told three times, and then forbidden to call
+    assert all(map(offers, between))
+    assert last.texts == first.texts, "what was opened is still there"
+    assert not offers(last)
+    assert [edit.action for edit in made.turn.edits][-3:] == ["refuse", "withhold", "resend"]
+    assert made.turn.usage.expansions == 2
+    assert made.turn.usage.input == sum(got.tokens for got in made.sent)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_empty_answer_of_a_model_that_stays_silent_is_given_as_it_is(
     dialect: str, stream: bool
 ) -> None:
-    with Upstream(opening_another(1), *[says(text(""))] * 3) as upstream:
-        with running_proxy({}, upstream.url) as proxy:
-            answered = asked(proxy, dialect, stream=stream)
-            assert answered.status == 200
-            assert text_of(dialect, answered, stream=stream) == ""
-            [written] = turns_of(proxy, answered)
-        assert upstream.refused == []
-        assert [offers(got) for got in upstream.requests] == [True, True, True, False]
-    assert [edit.action for edit in written.edits][-1] == "resend"
+    made = exchanged(dialect, stream, opening_another(1), *[says(text(""))] * 3)
+    assert made.text == ""
+    assert [offers(got) for got in made.sent] == [True, True, True, False]
+    assert [edit.action for edit in made.turn.edits][-1] == "resend"
 
 
 @pytest.mark.parametrize("name", ["Expand_Ref", "functions.expand_ref", "default_api:expandRef"])
@@ -188,15 +220,11 @@ def test_a_call_that_names_our_tool_otherwise_is_answered(
         assert ref
         return says(call(name, {"ref": ref[0], "find": "lines 1-5"}, "c1"))
 
-    with Upstream(turn, says(text("Read."))) as upstream:
-        upstream.any_name = True
-        with running_proxy({}, upstream.url) as proxy:
-            answered = asked(proxy, dialect, stream=stream)
-            assert text_of(dialect, answered, stream=stream) == "Read."
-            assert name.encode() not in answered.body
-        assert upstream.refused == []
-        assert "step 0-1" in upstream.requests[1].texts
-        assert name not in upstream.requests[1].body.decode()
+    made = exchanged(dialect, stream, turn, says(text("Read.")), any_name=True)
+    assert made.text == "Read."
+    assert name.encode() not in made.answered.body
+    assert "step 0-1" in made.sent[1].texts
+    assert name not in made.sent[1].body.decode()
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -210,17 +238,12 @@ def test_a_model_that_repeats_its_call_is_told_once_and_then_loses_the_tool(
             return says(text("I go on without."))
         return opening(next(numbers), lines="1-5")(got)
 
-    with Upstream() as upstream:
-        upstream.always = turn
-        with running_proxy({}, upstream.url) as proxy:
-            answered = asked(proxy, dialect, stream=stream)
-            assert text_of(dialect, answered, stream=stream) == "I go on without."
-            [written] = turns_of(proxy, answered)
-        assert upstream.refused == []
-        assert [withdrawn(got) for got in upstream.requests] == [False] * 2 + [True]
-        assert "Already shown above" in upstream.requests[2].texts
-        assert "Already shown above" not in upstream.requests[1].texts
-    assert written.usage.expansions == 1
+    made = exchanged(dialect, stream, always=turn)
+    assert made.text == "I go on without."
+    assert made.withdrawn == [False] * 2 + [True]
+    assert "Already shown above" in made.sent[2].texts
+    assert "Already shown above" not in made.sent[1].texts
+    assert made.turn.usage.expansions == 1
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -239,17 +262,12 @@ def test_a_model_that_copies_the_example_is_asked_again_where_the_citation_answe
         made = {"ref": json.loads(example[1]), "find": json.loads(example[2])}
         return says(call("expand_ref", made, "c1"))
 
-    with Upstream() as upstream:
-        upstream.always = turn
-        with running_proxy({}, upstream.url) as proxy:
-            body = request_in(dialect, chat("\n".join(lines), question=question), stream=stream)
-            answered = ask(proxy.url + path_of(dialect, stream=stream), body, HEADERS)
-            assert text_of(dialect, answered, stream=stream) == "Line 78."
-            [written] = turns_of(proxy, answered)
-        assert upstream.refused == []
-        assert [withdrawn(got) for got in upstream.requests] == [False, True]
-        assert upstream.requests[1].texts == upstream.requests[0].texts
-    assert written.usage.expansions == 0
+    about = chat("\n".join(lines), question=question)
+    made = exchanged(dialect, stream, always=turn, about=about)
+    assert made.text == "Line 78."
+    assert made.withdrawn == [False, True]
+    assert made.sent[1].texts == made.sent[0].texts
+    assert made.turn.usage.expansions == 0
 
 
 def test_a_model_that_copies_the_example_gets_a_hidden_answer_and_loses_the_tool(
@@ -272,10 +290,8 @@ def test_a_model_that_copies_the_example_gets_a_hidden_answer_and_loses_the_tool
     with Upstream() as upstream:
         upstream.always = turn
         with running_proxy({}, upstream.url) as proxy:
-            body = request_in(
-                "openai-chat", chat("\n\n".join(paragraphs), question=question), stream=stream
-            )
-            answered = ask(proxy.url + path_of("openai-chat", stream=stream), body, HEADERS)
+            asked_about = chat("\n\n".join(paragraphs), question=question)
+            answered = ask_model(proxy, "openai-chat", asked_about, stream=stream)
             assert text_of("openai-chat", answered, stream=stream) == "At four."
         assert upstream.refused == []
         assert [withdrawn(got) for got in upstream.requests] == [False, True]
@@ -288,17 +304,12 @@ def test_a_model_that_opens_and_says_nothing_is_asked_again_without_the_tool(
     dialect: str, stream: bool, opens: int
 ) -> None:
     turns = [opening_another(n) for n in range(opens)]
-    with Upstream(*turns, says(text("")), says(text("The answer."))) as upstream:
-        with running_proxy({}, upstream.url) as proxy:
-            answered = asked(proxy, dialect, stream=stream)
-            assert text_of(dialect, answered, stream=stream) == "The answer."
-            [written] = turns_of(proxy, answered)
-        assert upstream.refused == []
-        first, *_, last = upstream.requests
-        assert [withdrawn(got) for got in upstream.requests] == [False] * (opens + 1) + [True]
-        assert last.texts == first.texts, "what was opened is still there"
-    assert written.usage.expansions == opens
-    assert written.usage.input == sum(got.tokens for got in upstream.requests)
+    made = exchanged(dialect, stream, *turns, says(text("")), says(text("The answer.")))
+    assert made.text == "The answer."
+    assert made.withdrawn == [False] * (opens + 1) + [True]
+    assert made.sent[-1].texts == made.sent[0].texts, "what was opened is still there"
+    assert made.turn.usage.expansions == opens
+    assert made.turn.usage.input == sum(got.tokens for got in made.sent)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -306,11 +317,9 @@ def test_a_model_that_said_something_before_it_opened_is_not_asked_again(
     dialect: str, stream: bool
 ) -> None:
     first = opening(1, text("It is line 3."), lines="1-5")
-    with Upstream(first, says(text(""))) as upstream:
-        with running_proxy({}, upstream.url) as proxy:
-            answered = asked(proxy, dialect, stream=stream)
-            assert text_of(dialect, answered, stream=stream) == "It is line 3."
-        assert len(upstream.requests) == 2
+    made = exchanged(dialect, stream, first, says(text("")))
+    assert made.text == "It is line 3."
+    assert len(made.sent) == 2
 
 
 def goes_on(dialect: str, answer: Answered, *, stream: bool) -> bytes:
@@ -329,7 +338,7 @@ def test_an_empty_last_turn_is_not_sent_back(dialect: str, stream: bool) -> None
         with running_proxy({}, upstream.url) as proxy:
             url = proxy.url + path_of(dialect, stream=stream)
             answered = asked(proxy, dialect, stream=stream)
-            later = ask(url, goes_on(dialect, answered, stream=stream), HEADERS)
+            later = ask(url, goes_on(dialect, answered, stream=stream), KEYS)
             assert text_of(dialect, later, stream=stream) == "Nothing."
             written = turns_of(proxy, later)[-1]
         assert upstream.refused == []
@@ -350,7 +359,7 @@ def test_a_call_with_endless_arguments_does_not_fill_the_next_request(
             url = proxy.url + path_of(dialect, stream=stream)
             answered = asked(proxy, dialect, stream=stream)
             assert text_of(dialect, answered, stream=stream) == "Look."
-            later = ask(url, goes_on(dialect, answered, stream=stream), HEADERS)
+            later = ask(url, goes_on(dialect, answered, stream=stream), KEYS)
             assert text_of(dialect, later, stream=stream) == "Read."
         assert upstream.refused == []
 
@@ -363,20 +372,11 @@ def test_where_the_upstream_refuses_to_go_on_the_first_request_goes_out_again(
     """The client got an error for a request that it did not write."""
     first = opening(1, *([text(said)] if said else []), lines="1-5")
     answer = says(text("The answer."))
-    with Upstream(first, faults.status(400), answer) as upstream:
-        with running_proxy({}, upstream.url) as proxy:
-            answered = asked(proxy, dialect, stream=stream)
-            assert answered.status == 200
-            assert text_of(dialect, answered, stream=stream).split() == [
-                *said.split(),
-                "The",
-                "answer.",
-            ]
-            [written] = turns_of(proxy, answered)
-        sent = upstream.requests
-        assert [withdrawn(got) for got in sent] == [False, False, True]
-        assert sent[2].texts == sent[0].texts
-    assert [edit.action for edit in written.edits][-1] == "resend"
+    made = exchanged(dialect, stream, first, faults.status(400), answer)
+    assert made.text.split() == [*said.split(), "The", "answer."]
+    assert made.withdrawn == [False, False, True]
+    assert made.sent[2].texts == made.sent[0].texts
+    assert [edit.action for edit in made.turn.edits][-1] == "resend"
 
 
 @pytest.mark.parametrize("status", [400, 429, 500])
@@ -396,15 +396,11 @@ def test_arguments_that_are_no_json_are_not_sent_back(dialect: str, stream: bool
         assert ref
         return says(Part("call", ('{"ref": "' + ref[0] + '", "fin',), "c1", OPENER))
 
-    with Upstream(cut, says(text("Read."))) as upstream:
-        with running_proxy({}, upstream.url) as proxy:
-            answered = asked(proxy, dialect, stream=stream)
-            assert text_of(dialect, answered, stream=stream) == "Read."
-        [call_back] = [
-            made["arguments"] if dialect == "openai-responses" else made["function"]["arguments"]
-            for made in calls_of(upstream.requests[1])
-        ][-1:]
-    assert isinstance(json.loads(call_back), dict)
+    made = exchanged(dialect, stream, cut, says(text("Read.")))
+    assert made.text == "Read."
+    last = calls_of(made.sent[1])[-1]
+    call_back = last if dialect == "openai-responses" else last["function"]
+    assert isinstance(json.loads(call_back["arguments"]), dict)
 
 
 def calls_of(got: Got) -> list[Any]:
@@ -427,30 +423,22 @@ def test_a_model_that_calls_wrongly_again_and_again_loses_the_tool(
         n = next(numbers)
         return says(call("expand_ref", {"ref": UNKNOWN, "find": f"lines {n}"}, f"call_{n}"))
 
-    with Upstream() as upstream:
-        upstream.always = turn
-        with running_proxy({}, upstream.url) as proxy:
-            answered = asked(proxy, dialect, stream=stream)
-            assert text_of(dialect, answered, stream=stream) == "I go on without."
-            [written] = turns_of(proxy, answered)
-        assert upstream.refused == []
-        assert [withdrawn(got) for got in upstream.requests] == [False] * 3 + [True]
-        shown = REF.search(upstream.requests[0].texts)
-        assert shown
-        assert f'Call expand_ref("{shown[0]}").' in upstream.requests[1].texts
-        assert written.usage.expansions == 0
+    made = exchanged(dialect, stream, always=turn)
+    assert made.text == "I go on without."
+    assert made.withdrawn == [False] * 3 + [True]
+    shown = REF.search(made.sent[0].texts)
+    assert shown
+    assert f'Call expand_ref("{shown[0]}").' in made.sent[1].texts
+    assert made.turn.usage.expansions == 0
 
 
 def test_one_right_call_gives_a_model_all_its_tries_back(stream: bool) -> None:
     wrong = [says(call("expand_ref", {"ref": UNKNOWN}, f"call_{n}")) for n in range(4)]
     right, last = opening(1, lines="1-5"), says(text("Read."))
-    with Upstream(*wrong[:2], right, *wrong[2:], last) as upstream:
-        with running_proxy({}, upstream.url) as proxy:
-            answered = asked(proxy, "anthropic", stream=stream)
-            assert text_of("anthropic", answered, stream=stream) == "Read."
-            [written] = turns_of(proxy, answered)
-        assert not any(withdrawn(got) for got in upstream.requests)
-    assert written.usage.expansions == 1
+    made = exchanged("anthropic", stream, *wrong[:2], right, *wrong[2:], last)
+    assert made.text == "Read."
+    assert not any(made.withdrawn)
+    assert made.turn.usage.expansions == 1
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -458,18 +446,16 @@ def test_the_client_is_told_the_last_context_and_in_headers_the_sum(
     dialect: str, stream: bool
 ) -> None:
     turns = [opening(n, lines="1-5") for n in range(2)]
-    last = says(text("Read."))
-    with Upstream(*turns, last) as upstream, running_proxy({}, upstream.url) as proxy:
-        answered = asked(proxy, dialect, stream=stream)
-        shown = [got.tokens for got in upstream.requests]
-        assert usage_of(dialect, answered, stream=stream)[0] == shown[-1]
-        if not stream:
-            assert answered.headers["x-holdfast-calls"] == "3"
-            assert answered.headers["x-holdfast-input-tokens"] == str(sum(shown))
-        [turn] = turns_of(proxy, answered)
-        assert turn.usage.input == sum(shown)
-        if not stream:  # one figure, wherever it is told: what was opened is not saved
-            assert answered.headers["x-holdfast-saved"] == str(turn.usage.saved)
+    made = exchanged(dialect, stream, *turns, says(text("Read.")))
+    shown = [got.tokens for got in made.sent]
+    assert usage_of(dialect, made.answered, stream=stream)[0] == shown[-1]
+    assert made.turn.usage.input == sum(shown)
+    if not stream:
+        headers = made.answered.headers
+        assert headers["x-holdfast-calls"] == "3"
+        assert headers["x-holdfast-input-tokens"] == str(sum(shown))
+        # one figure, wherever it is told: what was opened is not saved
+        assert headers["x-holdfast-saved"] == str(made.turn.usage.saved)
 
 
 def test_usage_that_the_client_did_not_ask_for_is_asked_for_in_every_call() -> None:
@@ -477,7 +463,7 @@ def test_usage_that_the_client_did_not_ask_for_is_asked_for_in_every_call() -> N
     del body["stream_options"]
     with Upstream(opening(1, lines="1-5"), says(text("Read."))) as upstream:
         with running_proxy({}, upstream.url) as proxy:
-            answered = ask(proxy.url + path_of("openai-chat"), body, HEADERS)
+            answered = ask_model(proxy, "openai-chat", body)
             assert b"prompt_tokens" not in answered.body
             [turn] = turns_of(proxy, answered)
             assert turn.usage.input == sum(got.tokens for got in upstream.requests)
@@ -494,19 +480,16 @@ def test_what_is_opened_fits_behind_what_was_said(
     """The model's own words are in the request that goes on, and take room too."""
     window = 2_500
     words = text("Let me think. " + "word " * said)
-    with Upstream(
+    made = exchanged(
+        dialect,
+        stream,
         opening(1, words, calls=calls, lines="1-600"),
         opening(2, calls=calls, lines="1-600"),
         says(text("That is all.")),
         window=window,
-    ) as upstream:
-        with running_proxy({"request_limit": window}, upstream.url) as proxy:
-            answered = asked(proxy, dialect, stream=stream)
-            assert answered.status == 200
-            assert text_of(dialect, answered, stream=stream).endswith("That is all.")
-        assert upstream.refused == []
-        others = upstream.requests[1:]
-        assert any("step 0-1" in got.texts for got in others) or said == 900
+    )
+    assert made.text.endswith("That is all.")
+    assert any("step 0-1" in got.texts for got in made.sent[1:]) or said == 900
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -515,13 +498,9 @@ def test_without_any_room_to_go_on_the_answer_ends_and_is_not_empty(
 ) -> None:
     window = 2_500
     words = text("word " * 2_400)
-    with Upstream(opening(1, words, lines="1-600"), window=window) as upstream:
-        with running_proxy({"request_limit": window}, upstream.url) as proxy:
-            answered = asked(proxy, dialect, stream=stream)
-            assert answered.status == 200
-            assert text_of(dialect, answered, stream=stream).startswith("word word")
-        assert upstream.refused == []
-        assert len(upstream.requests) == 1
+    made = exchanged(dialect, stream, opening(1, words, lines="1-600"), window=window)
+    assert made.text.startswith("word word")
+    assert len(made.sent) == 1
 
 
 def test_two_calls_of_one_turn_share_what_may_be_opened(stream: bool) -> None:
@@ -531,12 +510,11 @@ def test_two_calls_of_one_turn_share_what_may_be_opened(stream: bool) -> None:
         lines = ("1-600", "1-599")
         return says(*(call("expand_ref", {"ref_id": ref[0], "lines": n}, n) for n in lines))
 
-    with Upstream(both, says(text("Read."))) as upstream:
-        with running_proxy({"max_expansion_tokens": 2_000}, upstream.url) as proxy:
-            asked(proxy, "openai-chat", stream=stream)
-        given: list[Any] = upstream.requests[1].value["messages"][-2:]
-        assert [one["tool_call_id"] for one in given] == ["1-600", "1-599"]
-        assert all("step 0-1" in one["content"] for one in given)
+    with caps(tokens=2_000):
+        made = exchanged("openai-chat", stream, both, says(text("Read.")))
+    given: list[Any] = made.sent[1].value["messages"][-2:]
+    assert [one["tool_call_id"] for one in given] == ["1-600", "1-599"]
+    assert all("step 0-1" in one["content"] for one in given)
 
 
 def test_calls_without_ids_are_told_apart_by_their_order(stream: bool) -> None:
@@ -555,7 +533,7 @@ def test_calls_without_ids_are_told_apart_by_their_order(stream: bool) -> None:
     with Upstream(both, says(text("Done."))) as upstream:
         with running_proxy({}, upstream.url) as proxy:
             url = proxy.url + path_of("gemini", stream=stream)
-            answered = ask(url, body, HEADERS)
+            answered = ask(url, body, KEYS)
             values = answered.events if stream else [answered.json]
             said = [part for v in values for part in v["candidates"][0]["content"]["parts"]]
             result = {"name": "read_log", "response": {"output": "q is well"}}
@@ -563,7 +541,7 @@ def test_calls_without_ids_are_told_apart_by_their_order(stream: bool) -> None:
                 {"role": "model", "parts": [part for part in said if part]},
                 {"role": "user", "parts": [{"functionResponse": result}]},
             ]
-            last = ask(url, body, HEADERS)
+            last = ask(url, body, KEYS)
             assert text_of("gemini", last, stream=stream) == "Done."
         assert upstream.refused == []
         given = upstream.requests[1].value["contents"][-1]["parts"]
@@ -585,9 +563,6 @@ def test_a_service_that_numbers_calls_anew_is_answered_all_the_same(
         asked = [call("expand_ref", {"ref_id": ref[0], "lines": n}, "call_0") for n in ("1-5", "9")]
         return says(*(asked if dialect != "openai-chat" else asked[:1]))
 
-    with Upstream(turn, turn, says(text("Done."))) as upstream:
-        with running_proxy({}, upstream.url) as proxy:
-            answered = asked(proxy, dialect, stream=stream)
-            assert text_of(dialect, answered, stream=stream) == "Done."
-        assert upstream.refused == []
-        assert "step 0-1 " in upstream.requests[2].texts
+    made = exchanged(dialect, stream, turn, turn, says(text("Done.")))
+    assert made.text == "Done."
+    assert "step 0-1 " in made.sent[2].texts

@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from holdfast.settings import UpstreamEntry
 from tests.surfaces.proxy.harness import Running, ask, running_proxy
 from tests.surfaces.proxy.talking import gemini_types, genai
-from tests.surfaces.proxy.test_passing import Wire, asked, headers_of, said_to
+from tests.surfaces.proxy.test_passing import asked, headers_of, said_to
 from tests.surfaces.proxy.test_uploads import FILE
+from tests.surfaces.proxy.wire import Wire
 
 PATHS = [
     ("POST", "/upload/v1beta/files", "gemini"),
@@ -34,16 +36,9 @@ PATHS = [
 ]
 
 
-@pytest.fixture
-def wire() -> Iterator[Wire]:
-    made = Wire()
-    yield made
-    made.close()
-
-
 @contextmanager
 def before(wire: Wire, family: str, **settings: object) -> Iterator[Running]:
-    with running_proxy({f"{family}_upstream": wire.url, **settings}) as proxy:
+    with running_proxy({"upstreams": {family: UpstreamEntry(wire.url)}, **settings}) as proxy:
         yield proxy
 
 
@@ -80,20 +75,21 @@ def test_without_an_upstream_the_answer_says_what_to_configure(
 
 
 @pytest.mark.parametrize(
-    ("target", "family", "key", "host"),
+    ("target", "family", "host"),
     [
-        ("/v1internal:generateContent", "gemini", "gemini_key", "cloudcode-pa.googleapis.com"),
-        ("/backend-api/codex/responses", "openai", "openai_key", "chatgpt.com"),
+        ("/v1internal:generateContent", "gemini", "cloudcode-pa.googleapis.com"),
+        ("/backend-api/codex/responses", "openai", "chatgpt.com"),
     ],
 )
 def test_an_upstream_that_has_no_such_path_is_not_asked(
-    target: str, family: str, key: str, host: str, monkeypatch: pytest.MonkeyPatch
+    target: str, family: str, host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("nobody may be asked")
 
     monkeypatch.setattr("aiohttp.ClientSession.request", refuse)
-    with running_proxy({key: "theirs"}) as proxy:  # a key alone: the vendor's own address
+    # A key alone means the vendor's own address.
+    with running_proxy({"upstreams": {family: UpstreamEntry(key="theirs")}}) as proxy:
         answered = ask(proxy.url + target, b"{}")
     assert answered.status == 404
     assert f"--{family} https://{host}" in json.dumps(answered.json)
@@ -130,7 +126,9 @@ def test_a_file_goes_up_through_googles_own_client() -> None:
         port = listener.getsockname()[1]
         with (
             serving(upload, listener),
-            running_proxy({"gemini_upstream": f"http://127.0.0.1:{port}"}) as proxy,
+            running_proxy(
+                {"upstreams": {"gemini": UpstreamEntry(f"http://127.0.0.1:{port}")}}
+            ) as proxy,
         ):
             options = gemini_types.HttpOptions(base_url=proxy.url)
             client = genai.Client(api_key="key", http_options=options)

@@ -2,60 +2,24 @@
 
 from __future__ import annotations
 
-import re
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
+from holdfast.settings import UpstreamEntry
 from tests.fitting.test_citing import chat
-from tests.surfaces.proxy.harness import DIALECTS, Running, ask, path_of, request_in, running_proxy
-from tests.surfaces.proxy.test_told_errors import KEYS, SHAPES
-
-PATIENCE = 20.0
-OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
-
-
-class Wire:
-    """An upstream without manners: it writes down the bytes that came and says what it is told."""
-
-    def __init__(self) -> None:
-        self.got: list[bytes] = []
-        self.answer = OK
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self._thread.join(PATIENCE)
-
-    def _run(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            with connection:
-                self.got.append(whole_request(connection))
-                connection.sendall(self.answer)
-
-
-def whole_request(connection: socket.socket) -> bytes:
-    """A request, read to the end that it announces."""
-    connection.settimeout(PATIENCE)
-    data = b""
-    while b"\r\n\r\n" not in data:
-        data += connection.recv(65_536)
-    head, _, body = data.partition(b"\r\n\r\n")
-    length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
-    while length and len(body) < int(length[1]):
-        body += connection.recv(65_536)
-    return head + b"\r\n\r\n" + body
+from tests.surfaces.proxy.harness import (
+    DIALECTS,
+    Running,
+    ask,
+    ask_model,
+    request_in,
+    running_proxy,
+)
+from tests.surfaces.proxy.test_told_errors import SHAPES
+from tests.surfaces.proxy.wire import OK, PATIENCE, Wire
 
 
 def said_to(url: str, data: bytes) -> bytes:
@@ -78,13 +42,6 @@ def headers_of(message: bytes) -> set[bytes]:
     lines = message.partition(b"\r\n\r\n")[0].split(b"\r\n")[1:]
     found = {line.partition(b":")[0].lower() + b":" + line.partition(b":")[2] for line in lines}
     return {line for line in found if line.split(b":")[0] not in (b"host", b"connection", b"date")}
-
-
-@pytest.fixture
-def wire() -> Iterator[Wire]:
-    made = Wire()
-    yield made
-    made.close()
 
 
 @contextmanager
@@ -116,7 +73,7 @@ def test_a_target_keeps_its_very_bytes(wire: Wire, proxy: Running, target: bytes
 
 
 def test_a_key_of_the_settings_takes_only_the_clients_out_of_a_query(wire: Wire) -> None:
-    with before(wire, gemini_key="ours") as proxy:
+    with before(wire, upstreams={"gemini": UpstreamEntry(key="ours")}) as proxy:
         said_to(proxy.url, asked("GET", b"/v1beta/files?a=%7e+&%6bey=theirs&key=theirs&b"))
     assert wire.got[0].split(b" ")[1] == b"/v1beta/files?a=%7e+&b"
 
@@ -227,7 +184,7 @@ def test_a_status_that_ends_no_request_is_told_as_an_error(
 ) -> None:
     # The server would refuse to write such a status, and close the connection without a word.
     wire.answer = b"HTTP/1.1 %b\r\ncontent-length: 2\r\n\r\n{}" % status
-    answered = ask(proxy.url + path_of(dialect), request_in(dialect, chat("short")), KEYS)
+    answered = ask_model(proxy, dialect, chat("short"))
     assert answered.status == 502
     assert set(answered.json["error"]) == SHAPES[dialect]
 

@@ -10,15 +10,14 @@ from holdfast.expand.tool import NAME
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy.harness import (
     DIALECTS,
+    KEYS,
     Running,
-    ask,
-    path_of,
+    ask_model,
     request_in,
     running_proxy,
     turns_of,
 )
 from tests.surfaces.proxy.spoken import says, text
-from tests.surfaces.proxy.test_opening import HEADERS
 from tests.surfaces.proxy.upstream import Upstream
 
 MEDIUM = log(80)
@@ -58,7 +57,7 @@ def test_a_request_says_when_its_results_are_cited(
     running, upstream = proxy
     switches = {f"x-holdfast-{name}": value for name, value in headers.items()}
     body = request_in("openai-chat", chat(MEDIUM, question=f"And with {headers}?"))
-    answered = ask(running.url + path_of("openai-chat"), body, {**HEADERS, **switches})
+    answered = ask_model(running, "openai-chat", body, headers={**KEYS, **switches})
     assert answered.status == 200, answered.body
     assert (MEDIUM in upstream.requests[-1].texts) is not is_cited
 
@@ -68,9 +67,9 @@ def test_a_request_says_whether_what_stands_above_is_sent_again(
     proxy: tuple[Running, Upstream], switch: str, times: int
 ) -> None:
     running, upstream = proxy
-    headers = {**HEADERS, "x-holdfast-cite-repeats": switch}
+    headers = {**KEYS, "x-holdfast-cite-repeats": switch}
     body = request_in("openai-chat", chat(LONG, LONG, question=f"Again, {switch}?"))
-    assert ask(running.url + path_of("openai-chat"), body, headers).status == 200
+    assert ask_model(running, "openai-chat", body, headers=headers).status == 200
     assert upstream.requests[-1].texts.count(LONG) == times
 
 
@@ -88,9 +87,9 @@ def test_a_request_says_when_the_tool_that_opens_is_offered(
     proxy: tuple[Running, Upstream], when: str, result: str, *, is_offered: bool
 ) -> None:
     running, upstream = proxy
-    headers = {**HEADERS, "x-holdfast-cite-policy": "always", "x-holdfast-offer-expand": when}
+    headers = {**KEYS, "x-holdfast-cite-policy": "always", "x-holdfast-offer-expand": when}
     body = request_in("openai-chat", chat(result, question=f"Offered {when}, {len(result)}?"))
-    assert ask(running.url + path_of("openai-chat"), body, headers).status == 200
+    assert ask_model(running, "openai-chat", body, headers=headers).status == 200
     assert (NAME in upstream.requests[-1].tools) is is_offered
 
 
@@ -115,8 +114,8 @@ def test_a_header_that_is_wrong_is_named(
 ) -> None:
     running, _ = proxy
     body = request_in("openai-chat", chat("short"))
-    headers = {**HEADERS, f"x-holdfast-{name}": value}
-    answered = ask(running.url + path_of("openai-chat"), body, headers)
+    headers = {**KEYS, f"x-holdfast-{name}": value}
+    answered = ask_model(running, "openai-chat", body, headers=headers)
     assert answered.status == 400
     assert f"x-holdfast-{name}" in answered.body.decode()
 
@@ -127,7 +126,7 @@ def test_what_was_cited_and_what_stayed_is_rebuilt_to_the_byte(
 ) -> None:
     running, _ = proxy
     body = request_in(dialect, chat(log(900), log(50), log(900), question=f"And in {dialect}?"))
-    answered = ask(running.url + path_of(dialect), body, HEADERS)
+    answered = ask_model(running, dialect, body)
     assert answered.status == 200, answered.body
     [turn] = turns_of(running, answered)
     cites = [edit for edit in turn.edits if edit.action == "cite"]

@@ -8,9 +8,14 @@ from typing import Any
 import pytest
 
 from tests.fitting.test_citing import chat
-from tests.surfaces.proxy.harness import DIALECTS, ask, path_of, request_in, running_proxy, turns_of
+from tests.surfaces.proxy.harness import (
+    DIALECTS,
+    ask_model,
+    request_in,
+    running_proxy,
+    turns_of,
+)
 from tests.surfaces.proxy.spoken import says, text
-from tests.surfaces.proxy.test_opening import HEADERS
 from tests.surfaces.proxy.upstream import Upstream
 
 LISTS = {"openai-responses": "input", "gemini": "contents"}
@@ -75,7 +80,7 @@ def test_what_a_repair_takes_out_is_told_and_can_be_opened(
         value[key].insert(2, value[key][0])
     asked_body = json.dumps(value, indent=1).encode()
     with Upstream(says(text("Well."))) as upstream, running_proxy({}, upstream.url) as proxy:
-        answered = ask(proxy.url + path_of(dialect), asked_body, HEADERS)
+        answered = ask_model(proxy, dialect, asked_body)
         assert answered.status == 200, answered.body
         assert upstream.refused == []
         assert "lost" not in upstream.requests[0].body.decode()
@@ -122,7 +127,7 @@ def test_of_a_call_that_forgot_its_type_the_provider_hears(dialect: str) -> None
     body["messages"][1:] = CALL_AND_RESULT[dialect]
     asked_body = json.dumps(body).encode()
     with Upstream(says(text("Well."))) as upstream, running_proxy({}, upstream.url) as proxy:
-        answered = ask(proxy.url + path_of(dialect), asked_body, HEADERS)
+        answered = ask_model(proxy, dialect, asked_body)
         assert (answered.status, len(upstream.refused)) == (400, 1)
         assert "type" in upstream.refused[0]
         assert json.loads(upstream.requests[0].body)["messages"] == body["messages"]

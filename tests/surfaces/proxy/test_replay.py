@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from tests.recorded import needs_trajectories
+from tests.support.recorded import needs_trajectories
 from tests.surfaces.proxy.harness import DIALECTS, running_proxy
 from tests.surfaces.proxy.replaying import Retold, check, chosen, kept_prefixes, retell, story_of
 from tests.surfaces.proxy.upstream import Upstream

@@ -19,12 +19,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.settings.upstreams import NamedUpstream
+from holdfast.settings import UpstreamEntry
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy import faults
 from tests.surfaces.proxy.gatekeeper import KEY
 from tests.surfaces.proxy.harness import (
     DIALECTS,
+    KEYS,
     PASSING,
     Running,
     ask,
@@ -37,11 +38,6 @@ from tests.surfaces.proxy.spoken import says, text
 from tests.surfaces.proxy.upstream import Upstream
 
 SAID = says(text("Well, ", "well."))
-HEADERS = {
-    "authorization": f"Bearer {KEY}",
-    "x-goog-api-key": KEY,
-    "anthropic-version": "2023-06-01",
-}
 SPEAKS: tuple[Any, ...] = ("openai", "openai-chat", "anthropic", "gemini", "bedrock", "cohere")
 NAMES = {
     "openai": "gpt-4o",
@@ -81,7 +77,7 @@ def world() -> Iterator[World]:
         provider.__enter__()
         provider.always = SAID
     entries: dict[str, Any] = {
-        f"{speaks}_one": NamedUpstream(
+        f"{speaks}_one": UpstreamEntry(
             providers[speaks].url, speaks, [ASKED_FOR[speaks]], NAMES[speaks], KEY
         )
         for speaks in SPEAKS
@@ -123,7 +119,7 @@ def travels(world: World, asked: dict[str, Any]) -> None:
     body = request_in(
         dialect, chat(*asked["results"], question=question) | {"model": model}, stream=stream
     )
-    headers = HEADERS | ({"x-holdfast-budget": asked["limit"]} if asked["limit"] else {})
+    headers = KEYS | ({"x-holdfast-budget": asked["limit"]} if asked["limit"] else {})
     answered = ask(world.proxy.url + path_of(dialect, stream=stream, model=model), body, headers)
     assert answered.status == 200, (asked, answered.body)
     arrived = {name: provider.requests[before[name] :] for name, provider in world.by_name.items()}

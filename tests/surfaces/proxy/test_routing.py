@@ -11,16 +11,17 @@ import pytest
 
 from holdfast.calling.upstreams import Upstreams
 from holdfast.errors import SettingsError
-from holdfast.settings import Settings
-from holdfast.settings.upstreams import NamedUpstream
+from holdfast.settings import Settings, UpstreamEntry
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy import faults
 from tests.surfaces.proxy.gatekeeper import KEY
 from tests.surfaces.proxy.harness import (
     DIALECTS,
+    KEYS,
     Answered,
     Running,
     ask,
+    ask_model,
     path_of,
     request_in,
     running_proxy,
@@ -32,20 +33,14 @@ from tests.surfaces.proxy.upstream import Fault, Upstream
 
 SAID = says(text("Hello."))
 OTHER = says(text("From the other."))
-KEYS = {
-    "authorization": f"Bearer {KEY}",
-    "x-api-key": KEY,
-    "x-goog-api-key": KEY,
-    "anthropic-version": "2023-06-01",
-}
 SPEAKS = {"openai-chat": "openai", "openai-responses": "openai"}
 
 
-def named(upstream: Upstream, dialect: str, *models: str, **more: Any) -> NamedUpstream:
+def named(upstream: Upstream, dialect: str, *models: str, **more: Any) -> UpstreamEntry:
     """An entry of the settings for a provider of the tests."""
     patterns = list(models) or ["*"]
     speaks = SPEAKS.get(dialect, dialect)
-    return NamedUpstream(upstream.url, speaks, patterns, **({"key": KEY} | more))  # type: ignore[arg-type]
+    return UpstreamEntry(upstream.url, speaks, patterns, **({"key": KEY} | more))  # type: ignore[arg-type]
 
 
 def asked(proxy: Running, dialect: str, *, stream: bool = False, model: str = "") -> Answered:
@@ -89,7 +84,7 @@ def test_an_upstream_that_nobody_started_is_passed_over() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
     with Upstream(OTHER) as other:
-        settings = {"upstreams": {"gone": NamedUpstream(url)}}
+        settings = {"upstreams": {"gone": UpstreamEntry(url)}}
         with running_proxy(settings, upstream=other.url) as proxy:
             answered = asked(proxy, "openai-chat")
             assert answered.headers["x-holdfast-fell-back"] == "gone 502"
@@ -147,7 +142,7 @@ def test_what_goes_on_does_not_fall_back(stream: bool) -> None:
         settings = {"upstreams": {"first": named(first, "openai-chat")}}
         with running_proxy(settings, upstream=other.url) as proxy:
             body = request_in("openai-chat", chat(log(400)), stream=stream)
-            answered = ask(proxy.url + path_of("openai-chat", stream=stream), body, KEYS)
+            answered = ask_model(proxy, "openai-chat", body, stream=stream)
             assert len(first.requests) == 2
             assert not other.requests, "it has not seen what was opened"
             assert b"From the other." not in answered.body
@@ -159,7 +154,7 @@ def test_what_goes_on_goes_where_it_began() -> None:
         settings = {"upstreams": {"first": named(busy, "openai-chat")}}
         with running_proxy(settings, upstream=other.url) as proxy:
             body = request_in("openai-chat", chat(log(400)))
-            answered = ask(proxy.url + path_of("openai-chat"), body, KEYS)
+            answered = ask_model(proxy, "openai-chat", body)
             assert text_of("openai-chat", answered).endswith("From the other.")
             assert answered.headers["x-holdfast-calls"] == "2"
             assert len(busy.requests) == 1
@@ -176,7 +171,7 @@ def test_a_fallback_that_is_too_small_is_left_out() -> None:
         }
         with running_proxy(settings) as proxy:
             body = request_in("openai-chat", chat("long " * 600))
-            answered = ask(proxy.url + path_of("openai-chat"), body, KEYS)
+            answered = ask_model(proxy, "openai-chat", body)
             assert answered.status == 429
             assert not small.requests
 
@@ -210,7 +205,7 @@ def test_what_passes_by_goes_by_its_model_too() -> None:
         with running_proxy(settings, upstream=vendor.url) as proxy:
             body = request_in("openai-chat", chat("short") | {"model": "qwen3"})
             headers = {**KEYS, "x-holdfast-bypass": "true"}
-            answered = ask(proxy.url + path_of("openai-chat"), body, headers)
+            answered = ask_model(proxy, "openai-chat", body, headers=headers)
             assert text_of("openai-chat", answered) == "From the other."
             assert answered.headers["x-holdfast-upstream"] == "local"
             assert local.requests[0].body == body
@@ -218,16 +213,24 @@ def test_what_passes_by_goes_by_its_model_too() -> None:
 
 @pytest.mark.parametrize(
     ("name", "entry"),
-    [("a b", NamedUpstream("http://a")), ("openai", NamedUpstream("http://a"))],
+    [
+        ("a b", UpstreamEntry("http://a")),
+        ("nameless", UpstreamEntry(key="k")),
+        ("openai", UpstreamEntry("http://a", models=["gpt-*"])),
+        ("anthropic", UpstreamEntry("http://a", "openai-chat")),
+        ("gemini", UpstreamEntry("http://a", model="flash")),
+    ],
 )
-def test_a_name_that_says_nothing_is_refused(name: str, entry: NamedUpstream) -> None:
+def test_an_entry_that_means_nothing_is_refused_by_its_place(
+    name: str, entry: UpstreamEntry
+) -> None:
     with pytest.raises(SettingsError, match=f"upstreams.{name}"):
         Upstreams(Settings(upstreams={name: entry}))
 
 
 def test_an_address_that_is_none_is_refused_by_its_place() -> None:
     with pytest.raises(SettingsError, match=r"upstreams\.local"):
-        Upstreams(Settings(upstreams={"local": NamedUpstream("localhost:11434")}))
+        Upstreams(Settings(upstreams={"local": UpstreamEntry("localhost:11434")}))
 
 
 VERSION = {"anthropic-version": "2023-06-01"}
@@ -290,5 +293,7 @@ def test_azures_own_client_is_answered() -> None:
 
 
 def test_azure_gets_the_key_of_the_settings_in_its_own_header() -> None:
-    upstream = Upstreams(Settings(openai_upstream="https://x.openai.azure.com", openai_key="k"))
+    upstream = Upstreams(
+        Settings(upstreams={"openai": UpstreamEntry("https://x.openai.azure.com", key="k")})
+    )
     assert upstream.by_family["openai"].key_header == {"api-key": "k"}

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.settings import UpstreamEntry
 from holdfast.surfaces.proxy.switches import read_switches
 from tests.docs.test_examples import ROOT, Example, examples
 from tests.surfaces.proxy.gatekeeper import KEY
@@ -86,7 +87,7 @@ def test_a_program_of_the_page_works(proxy: Running, example: Example) -> None:
 def test_the_program_for_bedrock_works() -> None:
     [example] = OF_AWS
     with Upstream(says(text("Yes."))) as upstream:
-        settings = {"bedrock_upstream": upstream.url, "bedrock_key": KEY}
+        settings = {"upstreams": {"bedrock": UpstreamEntry(upstream.url, key=KEY)}}
         with running_proxy(settings) as proxy:
             assert printed_by(example, proxy) == "Yes.\n"
 

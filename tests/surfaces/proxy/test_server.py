@@ -32,6 +32,7 @@ from tests.surfaces.proxy.harness import (
     DIALECTS,
     Running,
     ask,
+    ask_model,
     path_of,
     request_in,
     running_proxy,
@@ -126,9 +127,7 @@ def test_what_is_known_of_a_session_is_not_worked_out_again(
 ) -> None:
     words = chat("a disk is full", "another is not", question=f"Which, {dialect} {named}?")
     headers = {"x-holdfast-session": f"known {dialect}"} if named else {}
-    name = ask(proxy.url + path_of(dialect), request_in(dialect, words), headers).headers[
-        "x-holdfast-session"
-    ]
+    name = ask_model(proxy, dialect, words, headers=headers).headers["x-holdfast-session"]
     proxy.settled()
     session = proxy.service.engine.session(name)
     assert session.state is not None
@@ -137,7 +136,7 @@ def test_what_is_known_of_a_session_is_not_worked_out_again(
         {"role": "assistant", "content": "The first."},
         {"role": "user", "content": "Are you sure?"},
     ]
-    again = ask(proxy.url + path_of(dialect), request_in(dialect, words), headers)
+    again = ask_model(proxy, dialect, words, headers=headers)
     assert again.headers["x-holdfast-session"] == name
     # The same objects: their tokens, facts and hashes are remembered with them.
     now = session.state.asked.messages
@@ -197,7 +196,7 @@ def test_savings_are_what_the_request_had_less_what_was_sent(proxy: Running, dia
     model = "gemini-2.5-flash" if dialect == "gemini" else None
     before = holdfast.count(body, dialect=dialect, model=model).tokens
     for _ in range(2):  # what was decided before is saved again
-        answered = ask(proxy.url + path_of(dialect), body, {"x-holdfast-budget": "3000"})
+        answered = ask_model(proxy, dialect, body, headers={"x-holdfast-budget": "3000"})
         sent = int(answered.headers["x-holdfast-tokens"])
         assert sent <= 3000 < before
         # The offline model opens a ref, and what it reads then is not saved.
@@ -456,6 +455,22 @@ class Process:
         self.stderr.close()
         return code, self.said + rest
 
+    def end_well(self) -> str:
+        """Wait for the end, which must be no failure, and return all that was logged."""
+        code, said = self.end()
+        assert code == 0, said
+        assert "Traceback" not in said
+        return said
+
+
+def assert_answered(client: socket.socket, body: bytes) -> None:
+    """Send the body that an open request still lacks, and read its stream to the end."""
+    client.sendall(body)
+    response = http.client.HTTPResponse(client)
+    response.begin()
+    assert response.status == 200
+    assert response.read().endswith(b"data: [DONE]\n\n")
+
 
 @pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
 @pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
@@ -473,14 +488,8 @@ def test_a_signal_lets_open_requests_end_and_closes_the_store(
         # The proxy says that it waits for the body: so the request is open when the signal comes.
         assert open_request.recv(100).startswith(b"HTTP/1.1 100")
         process.process.send_signal(kind)
-        open_request.sendall(body)
-        response = http.client.HTTPResponse(open_request)
-        response.begin()
-        assert response.status == 200
-        assert response.read().endswith(b"data: [DONE]\n\n")
-    code, said = process.end()
-    assert code == 0, said
-    assert "Traceback" not in said
+        assert_answered(open_request, body)
+    said = process.end_well()
     assert "event=stopped" in said
     assert not list((tmp_path / ".local" / "share" / "holdfast").glob("*-wal"))
 
@@ -517,7 +526,8 @@ def test_a_second_signal_drops_an_answer_that_does_not_end(tmp_path: Path) -> No
 def test_an_answer_that_does_not_end_is_dropped_after_a_while() -> None:
     with Upstream() as provider:
         provider.always = faults.stall_midway
-        with running_proxy({"serve_drain_seconds": 1}, provider.url) as running:
+        with running_proxy({}, provider.url) as running:
+            running.server.config.timeout_graceful_shutdown = 1
             address = urlsplit(running.url)
             client = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
             body = request_in("openai-chat", chat("short"), stream=True)
@@ -582,7 +592,7 @@ def test_one_session_may_speak_several_dialects() -> None:
         named = {"x-holdfast-session": "one"}
         for dialect in (*DIALECTS, *reversed(DIALECTS)):
             body = request_in(dialect, chat(log(200), question="What of step 0-77?"))
-            answered = ask(proxy.url + path_of(dialect), body, named)
+            answered = ask_model(proxy, dialect, body, headers=named)
             assert answered.status == 200, answered.body
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from holdfast.store import Scope
 from holdfast.store.records import SessionRecord
-from holdfast.surfaces.proxy.report import report
-from holdfast.surfaces.proxy.session_groups import group_sessions
+from holdfast.surfaces.proxy.report import group_sessions, report
 from tests.surfaces.proxy.harness import Running, ask, running_proxy
 from tests.surfaces.proxy.spoken import says, text
 from tests.surfaces.proxy.test_identity import claude, name_of, records, send, talk

@@ -8,15 +8,26 @@ import random
 import re
 from collections.abc import Iterator
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.cite import CitingRules
 from tests.fitting.test_citing import log
-from tests.surfaces.proxy.harness import Answered, Running, ask, path_of, running_proxy, turns_of
+from tests.surfaces.proxy.harness import (
+    Answered,
+    Running,
+    ask,
+    ask_model,
+    path_of,
+    running_proxy,
+    turns_of,
+)
 from tests.surfaces.proxy.replaying import FOLDING
 from tests.surfaces.proxy.shifting import (
     DIALECTS,
@@ -50,8 +61,9 @@ class Network(NamedTuple):
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
     folder: Path = tmp_path_factory.mktemp("shapes")
-    store = {"store_url": f"sqlite:///{folder}/store.db", "cite_tokens": 300}
+    store = {"store_url": f"sqlite:///{folder}/store.db"}
     with (
+        patch("holdfast.engine.options.CitingRules", partial(CitingRules, tokens=300)),
         Upstream() as upstream,
         running_proxy(store, upstream.url) as one,
         running_proxy(store, upstream.url) as other,
@@ -223,7 +235,7 @@ def test_a_mark_that_leaves_an_answer_takes_no_hidden_call_with_it(hops: int) ->
                 if isinstance(message["content"], list):
                     message["content"][-1] |= MARK
             body = json.dumps({**frame_in("anthropic"), "messages": shown}).encode()
-            answer = ask(proxy.url + path_of("anthropic"), body, HEADERS)
+            answer = ask_model(proxy, "anthropic", body)
             assert (answer.status, upstream.refused) == (200, [])
             before, sent = sent, [bare(m) for m in upstream.requests[-1].value["messages"]]
             assert sent[: len(before)] == before

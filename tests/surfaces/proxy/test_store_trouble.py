@@ -16,15 +16,17 @@ from holdfast.store.sqlite import SqliteStore
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy.harness import (
     DIALECTS,
+    KEYS,
     Running,
     ask,
+    ask_model,
     path_of,
     request_in,
     running_proxy,
     text_of,
 )
 from tests.surfaces.proxy.spoken import says, text
-from tests.surfaces.proxy.test_faults import KEYS, error_in
+from tests.surfaces.proxy.test_faults import error_in
 from tests.surfaces.proxy.upstream import Upstream
 
 LONG = "\n".join(hashlib.sha256(b"%d" % n).hexdigest() for n in range(400))
@@ -81,7 +83,7 @@ def test_a_request_passes_as_it_came_with_a_warning(
     with running_proxy(settings(tmp_path, "pass"), upstream.url) as proxy:
         trouble(proxy)
         body = request_in(dialect, chat(LONG), stream=stream)
-        answered = ask(proxy.url + path_of(dialect, stream=stream), body, KEYS)
+        answered = ask_model(proxy, dialect, body, stream=stream)
         assert text_of(dialect, answered, stream=stream) == "All went well."
         assert "store" in answered.headers["x-holdfast-warning"]
         assert upstream.requests[0].body == body
@@ -95,7 +97,7 @@ def test_a_request_is_refused_where_that_is_the_setting(
     with running_proxy(settings(tmp_path, "refuse"), upstream.url) as proxy:
         trouble(proxy)
         body = request_in(dialect, chat(LONG))
-        answered = ask(proxy.url + path_of(dialect), body, KEYS)
+        answered = ask_model(proxy, dialect, body)
         assert answered.status == 503
         assert error_in(dialect, answered.json)
         assert upstream.requests == []

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from holdfast.errors import SettingsError
-from holdfast.settings import Settings
+from holdfast.settings import Settings, UpstreamEntry
 from holdfast.store import Scope
 from holdfast.store.records import SessionRecord
 from holdfast.store.refs import REF
@@ -487,7 +487,7 @@ def test_a_tenant_is_named_by_a_header_only_behind_a_token() -> None:
 
 def test_a_token_in_the_place_of_a_key_goes_to_no_upstream(upstream: Upstream) -> None:
     upstream.always = says(text("Hello."))
-    settings = TOKENS | {"tenant_by": "key", "openai_key": KEY}
+    settings = TOKENS | {"tenant_by": "key", "upstreams": {"openai": UpstreamEntry(key=KEY)}}
     with running_proxy(settings, upstream.url) as running:
         answered = sends(running, "t-a", chat("short"))
         assert answered.status == 200

@@ -1,7 +1,7 @@
 """A real language model behind the proxy: its small context is never exceeded.
 
 Its words are not judged; that it is asked nothing that does not fit, and answers every time, is.
-Which model it is, tests/tiny_llm.py says.
+Which model it is, tests/support/tiny_llm.py says.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from holdfast.cite import CitingRules
 from tests.fitting.test_citing import log
+from tests.support.tiny_llm import served
 from tests.surfaces.proxy.harness import ask, running_proxy
-from tests.tiny_llm import served
 
 pytestmark = [
     pytest.mark.slow,  # minutes, where it is installed
@@ -62,8 +65,8 @@ def turn(number: int) -> list[dict[str, Any]]:
 
 def test_thirty_turns_never_exceed_the_context(model: str) -> None:
     history: list[dict[str, Any]] = []
-    settings = {"request_limit": LIMIT, "cite_max_tokens": 120}
-    with running_proxy(settings, model) as proxy:
+    short = patch("holdfast.engine.options.CitingRules", partial(CitingRules, most_tokens=120))
+    with short, running_proxy({"request_limit": LIMIT}, model) as proxy:
         for number in range(TURNS):
             history += turn(number)
             answered = ask(f"{proxy.url}/v1/chat/completions", request(history), patience=600)

@@ -9,11 +9,17 @@ import pytest
 
 from holdfast.surfaces.proxy.encodings import ACCEPTED
 from tests.fitting.test_citing import chat
-from tests.surfaces.proxy.gatekeeper import KEY
-from tests.surfaces.proxy.harness import DIALECTS, ask, path_of, request_in, running_proxy
+from tests.surfaces.proxy.harness import (
+    DIALECTS,
+    KEYS,
+    ask,
+    ask_model,
+    path_of,
+    request_in,
+    running_proxy,
+)
 from tests.surfaces.proxy.test_errors import with_rules
 
-KEYS = {"authorization": f"Bearer {KEY}", "x-goog-api-key": KEY, "anthropic-version": "2023-06-01"}
 SHAPES: dict[str, set[str]] = {
     "openai-chat": {"message", "type", "param", "code"},
     "openai-responses": {"message", "type", "param", "code"},
@@ -31,7 +37,7 @@ def test_only_an_unknown_encoding_is_answered_with_those_that_are_known(dialect:
     with running_proxy() as proxy:
         unknown = ask(proxy.url + path_of(dialect), b"{}", {**KEYS, "content-encoding": "br"})
         body = request_in(dialect, with_rules(chat("ok")))
-        long = ask(proxy.url + path_of(dialect), body, {**KEYS, "x-holdfast-budget": "900"})
+        long = ask_model(proxy, dialect, body, headers={**KEYS, "x-holdfast-budget": "900"})
     assert (unknown.status, long.status) == (415, 400)
     assert header(unknown, "accept-encoding") == ACCEPTED
     assert header(long, "accept-encoding") is None

@@ -16,7 +16,7 @@ from aiohttp.http_writer import StreamWriter
 
 from tests.fitting.test_citing import chat
 from tests.surfaces.proxy.harness import Running, ask, request_in, running_proxy
-from tests.surfaces.proxy.test_passing import OK, PATIENCE, Wire
+from tests.surfaces.proxy.wire import OK, PATIENCE, Wire
 
 MOST = 50_000
 FILE = bytes(range(256)) * 2_000

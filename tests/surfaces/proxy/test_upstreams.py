@@ -6,17 +6,15 @@ import pytest
 
 from holdfast.calling.upstreams import Upstream, configured
 from holdfast.errors import SettingsError
-from holdfast.settings import Settings
+from holdfast.settings import Settings, UpstreamEntry
 from holdfast.surfaces.proxy.upstreams import address, outgoing_headers
 from tests.fitting.test_citing import chat
-from tests.surfaces.proxy.gatekeeper import KEY
-from tests.surfaces.proxy.harness import ask, request_in, running_proxy
+from tests.surfaces.proxy.harness import KEYS, ask, request_in, running_proxy
 from tests.surfaces.proxy.spoken import says, text
 from tests.surfaces.proxy.upstream import Upstream as Provider
 from tests.wire.answers.streams import Script
 
 SAID: Script = says(text("Hello."))
-KEYS = {"authorization": f"Bearer {KEY}", "x-goog-api-key": KEY, "anthropic-version": "2023-06-01"}
 
 
 @pytest.mark.parametrize(
@@ -61,12 +59,12 @@ def test_the_proxys_token_goes_nowhere() -> None:
 
 @pytest.mark.parametrize("url", ["ftp://a", "a.example", "https://u:p@a.example", "http://", "//a"])
 def test_what_is_no_address_is_refused_at_the_start(url: str) -> None:
-    with pytest.raises(SettingsError, match="openai_upstream"):
-        configured(Settings(openai_upstream=url))
+    with pytest.raises(SettingsError, match=r"upstreams\.openai"):
+        configured(Settings(upstreams={"openai": UpstreamEntry(url)}))
 
 
 def test_a_key_alone_means_the_vendor() -> None:
-    [upstream] = configured(Settings(gemini_key="ours")).values()
+    [upstream] = configured(Settings(upstreams={"gemini": UpstreamEntry(key="ours")})).values()
     assert upstream.url == "https://generativelanguage.googleapis.com"
     assert "ours" not in repr(upstream)
 

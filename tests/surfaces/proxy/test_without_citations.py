@@ -8,9 +8,15 @@ from typing import Any
 import pytest
 
 from tests.fitting.test_citing import chat, log
-from tests.surfaces.proxy.harness import DIALECTS, ask, path_of, request_in, running_proxy, turns_of
+from tests.surfaces.proxy.harness import (
+    DIALECTS,
+    KEYS,
+    ask_model,
+    request_in,
+    running_proxy,
+    turns_of,
+)
 from tests.surfaces.proxy.spoken import REF, says, text
-from tests.surfaces.proxy.test_opening import HEADERS
 from tests.surfaces.proxy.upstream import Upstream
 
 OFF: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
@@ -24,10 +30,10 @@ RESULTS = [log(40, n) for n in range(9)]
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_what_folds_take_out_leaves_a_ref_that_opens(dialect: str, how: str) -> None:
     settings, switches = OFF[how]
-    headers = {**HEADERS, **switches, "x-holdfast-budget": "3000"}
+    headers = {**KEYS, **switches, "x-holdfast-budget": "3000"}
     asked_body = request_in(dialect, chat(*RESULTS))
     with Upstream(says(text("Well."))) as upstream, running_proxy(settings, upstream.url) as proxy:
-        answered = ask(proxy.url + path_of(dialect), asked_body, headers)
+        answered = ask_model(proxy, dialect, asked_body, headers=headers)
         assert answered.status == 200, answered.body
         [got] = upstream.requests
         shown = set(REF.findall(got.texts))
@@ -60,8 +66,8 @@ def test_where_several_answers_are_asked_for_only_the_record_has_the_ref(dialect
         value["n"] = 2
     asked_body = json.dumps(value).encode()
     with Upstream(says(text("Well."))) as upstream, running_proxy({}, upstream.url) as proxy:
-        headers = {**HEADERS, "x-holdfast-budget": "3000"}
-        answered = ask(proxy.url + path_of(dialect), asked_body, headers)
+        headers = {**KEYS, "x-holdfast-budget": "3000"}
+        answered = ask_model(proxy, dialect, asked_body, headers=headers)
         assert answered.status == 200, answered.body
         [got] = upstream.requests
         assert REF.findall(got.texts) == []

@@ -11,15 +11,16 @@ import pytest
 from tests.fitting.test_in_place import ANSWER, ASKED, LEFT_OUT, files, source_file
 from tests.surfaces.proxy.harness import (
     DIALECTS,
+    KEYS,
     PASSING,
     ask,
+    ask_model,
     path_of,
     request_in,
     running_proxy,
     turns_of,
 )
 from tests.surfaces.proxy.spoken import REF, says, text
-from tests.surfaces.proxy.test_opening import HEADERS
 from tests.surfaces.proxy.upstream import Upstream
 
 WORDS = "The weather in the harbour was calm and the ferries went out on time. "
@@ -41,9 +42,9 @@ def body_of(dialect: str, messages: list[dict[str, Any]]) -> bytes:
 @pytest.mark.parametrize("dialect", [*DIALECTS, *PASSING])
 def test_a_long_chat_is_shortened_in_place(dialect: str) -> None:
     body = body_of(dialect, talk())
-    headers = {**HEADERS, "x-holdfast-budget": "1200"}
+    headers = {**KEYS, "x-holdfast-budget": "1200"}
     with Upstream(says(text("Port 8417."))) as upstream, running_proxy({}, upstream.url) as proxy:
-        answered = ask(proxy.url + path_of(dialect), body, headers)
+        answered = ask_model(proxy, dialect, body, headers=headers)
         assert answered.status == 200, answered.body
         [got] = upstream.requests
         assert REF.findall(got.texts) == []
@@ -69,10 +70,10 @@ def test_files_of_an_editor_are_shortened_and_the_model_is_offered_nothing(strea
         {"role": "system", "content": "Reply in English."},
     ]
     body = request_in("openai-chat", {"model": "gpt-4o", "messages": messages}, stream=stream)
-    headers = {**HEADERS, "x-holdfast-budget": "3000"}
+    headers = {**KEYS, "x-holdfast-budget": "3000"}
     with Upstream(says(text("value * 41 + 5"))) as upstream:
         with running_proxy({}, upstream.url) as proxy:
-            answered = ask(proxy.url + path_of("openai-chat"), body, headers)
+            answered = ask_model(proxy, "openai-chat", body, headers=headers)
         assert answered.status == 200, answered.body
         [got] = upstream.requests
         sent = got.value["messages"]
@@ -97,7 +98,7 @@ def test_what_cannot_fit_is_refused_as_the_provider_would(dialect: str) -> None:
     """The newest message stays whole, so that the client's own handling of overflows begins."""
     newest = "Observation:\n" + "\n".join(f"{n:04} step {n} done" for n in range(600))
     messages = [*talk(20)[:-1], {"role": "user", "content": newest}]
-    headers = {**HEADERS, "x-holdfast-budget": "900"}
+    headers = {**KEYS, "x-holdfast-budget": "900"}
     with Upstream(says(text("Never."))) as upstream, running_proxy({}, upstream.url) as proxy:
         answered = ask(proxy.url + path_of(dialect), body_of(dialect, messages), headers)
         assert upstream.requests == []
@@ -108,7 +109,7 @@ def test_what_cannot_fit_is_refused_as_the_provider_would(dialect: str) -> None:
 
 
 def test_a_chat_that_goes_on_is_sent_with_the_same_bytes() -> None:
-    headers = {**HEADERS, "x-holdfast-budget": "1200"}
+    headers = {**KEYS, "x-holdfast-budget": "1200"}
     messages = talk(40)
     sent: list[list[Any]] = []
     with Upstream() as upstream, running_proxy({}, upstream.url) as proxy:

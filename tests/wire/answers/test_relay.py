@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from holdfast.budget.usage import Usage, reported_usage
 from holdfast.errors import ProviderError, ShapeError
 from holdfast.wire.answers import ArrayWriter, Relay
-from tests.steps import is_linear
+from tests.support.steps import is_linear
 from tests.wire.answers.streams import (
     DIALECTS,
     HIDDEN,

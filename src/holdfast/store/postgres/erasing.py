@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import LiteralString
 
-from holdfast.store.postgres import blobs, facts, originals, scrubbing, sessions, turns
+from holdfast.store.operations import facts, turns
+from holdfast.store.postgres import blobs, originals, scrubbing, sessions
 from holdfast.store.postgres.database import Connection, Database
+from holdfast.store.postgres.running import run
 from holdfast.store.records import Erased
 from holdfast.store.scope import Scope
 
@@ -64,9 +66,6 @@ DELETE FROM holdfast.audit WHERE number IN (
 RETURNING 1
 """,
 )
-_PLACES: LiteralString = """
-SELECT place FROM holdfast.remembered WHERE workspace = $1 AND username = $2
-"""
 _TABLES: tuple[LiteralString, ...] = (
     "refs", "turns", "messages", "links", "sessions", "calibrations", "audit", "summaries", "jobs",
     "quotas", "answers", "journal", "tools", "daily_usage", "reservations",
@@ -114,18 +113,17 @@ async def _remove_old(connection: Connection, scope: Scope, before: float, now: 
     if refs := await connection.fetch(_OLD_REFS, *asked):
         return Erased(refs=await originals.drop(connection, scope, refs, now))
     if places := await connection.fetch(_OLD_TURNS, *asked):
-        return Erased(records=await _forget_turns(connection, scope, places))
+        return Erased(
+            records=await run(connection, turns.remove(scope, [row["place"] for row in places]))
+        )
     if ids := await connection.fetch(_OLD_FACTS, *asked):
-        return Erased(records=await facts.remove(connection, scope, [row["id"] for row in ids]))
+        return Erased(
+            records=await run(connection, facts.remove(scope, [row["id"] for row in ids]))
+        )
     for statement in _DELETE_OLD:
         if gone := await connection.fetch(statement, *asked):
             return Erased(records=len(gone))
     return Erased()
-
-
-async def _forget_turns(connection: Connection, scope: Scope, rows: list[object]) -> int:
-    places = [row["place"] for row in rows]  # type: ignore[index]
-    return await turns.remove(connection, scope, places)
 
 
 async def erase(database: Database, scope: Scope, now: float) -> Erased:
@@ -138,8 +136,8 @@ async def _erase_rest(connection: Connection, scope: Scope) -> Erased:
     await blobs.lock_to_remove(connection, scope)
     await connection.execute(scrubbing.COUNT)
     who = (scope.workspace, scope.user)
-    records = await _forget_turns(connection, scope, await connection.fetch(_PLACES, *who))
-    records += await facts.remove(connection, scope, await facts.all_ids(connection, scope))
+    records = await run(connection, turns.remove_all(scope))
+    records += await run(connection, facts.remove_all(scope))
     gone = {}
     for table in _TABLES:
         statement = f"DELETE FROM holdfast.{table} WHERE workspace = $1 AND username = $2"  # noqa: S608

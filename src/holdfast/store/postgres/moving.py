@@ -12,24 +12,22 @@ from typing import Any, LiteralString
 import msgspec
 
 from holdfast.store import rules, transfer
+from holdfast.store.operations import facts, journal, summaries, turns
 from holdfast.store.postgres import (
     answers,
     blobs,
-    facts,
     jobs,
-    journal,
     originals,
     sessions,
-    shelf,
-    summaries,
     text,
     tools,
-    turns,
     upkeep,
 )
 from holdfast.store.postgres.database import Connection, Database
+from holdfast.store.postgres.running import run
 from holdfast.store.records import Turn
 from holdfast.store.scope import Scope
+from holdfast.store.statements import Operation
 
 _AT_A_TIME = 16
 
@@ -138,13 +136,10 @@ async def export(database: Database, scope: Scope) -> AsyncIterator[bytes]:
     async with database.snapshot() as connection:
         async for line in _lines(connection, scope):
             yield transfer.encode(line)
-        asked = (scope.workspace, scope.user)
-        async for row in connection.cursor(turns.ALL, *asked, prefetch=_AT_A_TIME):
-            for remembered in turns.lines_of(row):
-                yield transfer.encode(remembered)
-        async for row in connection.cursor(journal.ALL, *asked, prefetch=_AT_A_TIME):
-            if (entry := journal.line_of(row)) is not None:
-                yield transfer.encode(entry)
+        async for line in _pages(connection, scope, turns.lines):
+            yield transfer.encode(line)
+        async for line in _pages(connection, scope, journal.lines):
+            yield transfer.encode(line)
 
 
 async def _lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer.Line]:
@@ -164,7 +159,11 @@ async def _lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer
         if data is not None:
             named = _unescaped(row["sessions"])
             yield transfer.MessageLine(sha256=row["sha256"], sessions=named, data=data)
+    async for line in _pages(connection, scope, summaries.lines):
+        yield line
     async for line in _made_lines(rows):
+        yield line
+    async for line in _pages(connection, scope, facts.lines):
         yield line
     async for row in rows(CALIBRATION):
         yield transfer.CalibrationLine(row["data"])
@@ -174,13 +173,8 @@ async def _lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer
 
 async def _made_lines(rows: Callable[[LiteralString], Any]) -> AsyncIterator[transfer.Line]:
     """What was made of contents, or is to be."""
-    async for row in rows(summaries.ALL):
-        if (summary := summaries.opened(row)) is not None:
-            yield transfer.SummaryLine.of(summary)
     async for row in rows(jobs.ALL):
         yield transfer.JobLine.of(jobs.job_of(row))
-    async for line in _fact_lines(rows(facts.ALL)):
-        yield line
     async for row in rows(answers.ALL):
         if (answer := answers.opened(row)) is not None:
             yield transfer.AnswerLine(answer)
@@ -189,10 +183,18 @@ async def _made_lines(rows: Callable[[LiteralString], Any]) -> AsyncIterator[tra
             yield transfer.ToolLine(msgspec.structs.replace(tool, revision=0))
 
 
-async def _fact_lines(rows: AsyncIterator[Any]) -> AsyncIterator[transfer.Line]:
-    async for row in rows:
-        for fact in facts.facts_of([row]):
-            yield transfer.FactLine(fact)
+async def _pages(
+    connection: Connection,
+    scope: Scope,
+    lines_of: Callable[[Scope, Any], Operation[transfer.Page]],
+) -> AsyncIterator[transfer.Line]:
+    after: Any = None
+    while True:
+        lines, after = await run(connection, lines_of(scope, after))
+        for line in lines:
+            yield line
+        if after is None:
+            break
 
 
 def _ref_line(row: Any) -> transfer.RefLine:
@@ -242,11 +244,11 @@ async def _restore(connection: Connection, scope: Scope, line: transfer.Line) ->
         case transfer.JobLine():
             return await _is_new(connection, jobs.RESTORE, *who, *msgspec.structs.astuple(line))
         case transfer.SummaryLine(summary=summary):
-            return await _is_new(connection, summaries.ADD, *summaries.values(scope, summary))
+            return await run(connection, summaries.restore(scope, summary))
         case transfer.RememberedLine():
-            return await shelf.restore(connection, scope, line)
+            return await run(connection, turns.restore(scope, line))
         case transfer.FactLine(fact=fact):
-            return await facts.restore(connection, scope, fact)
+            return await run(connection, facts.restore(scope, fact))
         case transfer.AnswerLine(answer=answer):
             values = answers.values(scope.of(answer.session), answer)
             return await _is_new(connection, answers.ADD, *values)
@@ -266,7 +268,7 @@ async def _restore_told(connection: Connection, scope: Scope, line: transfer.Lin
         case transfer.LinkLine(name=name, session=session):
             return await _is_new(connection, _ADD_LINK, *who, name, session)
         case transfer.JournalLine():
-            return await journal.restore(connection, scope, line)
+            return await run(connection, journal.restore(scope, line))
         case transfer.ToolLine(tool=tool):
             return await _is_new(connection, tools.ADD, *tools.values(scope, tool))
         case transfer.CalibrationLine(data=data):

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, LiteralString
 
 from holdfast.store import rules
-from holdfast.store.postgres import answers, blobs, facts, jobs, scrubbing, summaries
+from holdfast.store.operations import facts, summaries
+from holdfast.store.postgres import answers, blobs, jobs, scrubbing
 from holdfast.store.postgres.database import Connection, Database
+from holdfast.store.postgres.running import run
 from holdfast.store.records import Content, RefInfo, Stored
 from holdfast.store.refs import RefName, parse
 from holdfast.store.scope import Scope
@@ -269,11 +271,11 @@ async def drop(connection: Connection, scope: Scope, rows: Iterable[Any], now: f
     each = [(scope.workspace, scope.user, *key.split(" "), now, scope.session) for key in keys]
     gone = await connection.fetchmany(_DROP, each)
     hashes = [row["sha256"] for row in gone]
-    await summaries.remove_of(connection, scope, hashes)
+    await run(connection, summaries.drop_of_sources(scope, hashes))
     refs = [row["ref_id"] for row in gone]
     for statement in (jobs.OF_REF, answers.OF_REFS):
         await connection.execute(statement, scope.workspace, scope.user, refs)
-    await facts.drop_of_refs(connection, scope, refs)
+    await run(connection, facts.drop_of_refs(scope, refs))
     await blobs.sweep(connection, scope, hashes)
     return len(gone)
 

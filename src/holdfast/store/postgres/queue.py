@@ -17,7 +17,8 @@ from typing import Any
 import msgspec
 
 from holdfast.store import queue
-from holdfast.store.postgres import jobs, summaries
+from holdfast.store.operations import summaries
+from holdfast.store.postgres import jobs
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.postgres.listening import Listening
 from holdfast.store.queue import (
@@ -102,7 +103,7 @@ class PostgresQueue(JobQueue):
         """Write down how an attempt ended; asked twice, because the answer was lost, it is once."""
         summary = ending.summary
         summary_values = (
-            _NOTHING_MADE if summary is None else summaries.values(job.scope, summary)[2:]
+            _NOTHING_MADE if summary is None else tuple(summaries.values_of(summary).values())
         )
         rows = await self._database.fetch(
             jobs.SETTLE,

@@ -12,18 +12,18 @@ from typing import Any, LiteralString
 import msgspec
 
 from holdfast.store import rules
+from holdfast.store.operations import facts, journal
+from holdfast.store.operations import turns as remembered
 from holdfast.store.postgres import (
     answers,
     blobs,
-    facts,
     jobs,
-    journal,
     originals,
     scrubbing,
     text,
 )
-from holdfast.store.postgres import turns as remembered
 from holdfast.store.postgres.database import Connection, Database
+from holdfast.store.postgres.running import run
 from holdfast.store.records import ClientKey, Erased, SessionRecord, Turn
 from holdfast.store.scope import Scope
 
@@ -396,10 +396,10 @@ async def delete(connection: Connection, scope: Scope, now: float) -> Erased:
     gone = [await _deleted(connection, statement, scope) for statement in _DELETE]
     for statement in jobs.OF_SESSION:
         await connection.execute(statement, *_key(scope))
-    records = await connection.fetchval(remembered.OF_SESSION, *_key(scope))
+    records = await run(connection, remembered.drop_of_session(scope))
     records += await _deleted(connection, answers.OF_SESSION, scope)
-    records += await _deleted(connection, journal.OF_SESSION, scope)
-    records += await facts.drop_of_session(connection, scope)
+    records += await run(connection, journal.drop_of_session(scope))
+    records += await run(connection, facts.drop_of_session(scope))
     named = await connection.fetch(_DELETE_MESSAGES, *_key(scope))
     await blobs.sweep(connection, scope, [row["sha256"] for row in named])
     _, turns, _, sessions = gone

@@ -18,25 +18,22 @@ from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.deadline import has_deadline, without_deadline
 from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
+from holdfast.store.operations import facts, journal, ledger, summaries, turns
 from holdfast.store.postgres import (
     erasing,
     moving,
     originals,
     scrubbing,
     sessions,
-    summaries,
     upkeep,
 )
 from holdfast.store.postgres.across import PostgresAcross
 from holdfast.store.postgres.answers import PostgresAnswers
 from holdfast.store.postgres.database import CONNECTIONS, Database, connect
-from holdfast.store.postgres.facts import PostgresFacts
-from holdfast.store.postgres.journal import PostgresJournal
-from holdfast.store.postgres.ledger import PostgresLedger
 from holdfast.store.postgres.migrate import migrate
 from holdfast.store.postgres.queue import PostgresQueue
+from holdfast.store.postgres.running import PostgresRunner
 from holdfast.store.postgres.scrubbing import Scrubber
-from holdfast.store.postgres.shelf import PostgresTurns
 from holdfast.store.postgres.tools import PostgresTools
 from holdfast.store.protocol import GRACE_SECONDS, Progress
 from holdfast.store.queue import JobQueue
@@ -82,6 +79,7 @@ class PostgresStore:
         self._clock = clock
         self._put = 0
         self._scrubber = scrubber = Scrubber(database)
+        self._runner = PostgresRunner(database, scrubber)
         self._looking: asyncio.Task[None] | None = None
         """Has PostgreSQL look at its tables; held, because a loop holds its tasks weakly."""
         self.url = database.url
@@ -89,17 +87,17 @@ class PostgresStore:
         """Several workspaces at once."""
         self.jobs: JobQueue = PostgresQueue(database, clock)
         """Work for the background."""
-        self.remembered: TurnShelf = PostgresTurns(database, scrubber)
+        self.remembered: TurnShelf = turns.SqlTurnStore(self._runner)
         """What was said, turn by turn."""
-        self.facts: FactShelf = PostgresFacts(database, scrubber)
+        self.facts: FactShelf = facts.SqlFactStore(self._runner)
         """What was said."""
         self.answers: AnswerShelf = PostgresAnswers(database, clock, scrubber)
         """Answers that may be given again."""
         self.tools: ToolShelf = PostgresTools(database, clock, scrubber)
         """Tools and their schemas."""
-        self.journal: JournalShelf = PostgresJournal(database, clock, scrubber)
+        self.journal: JournalShelf = journal.SqlJournal(self._runner, clock)
         """What was done, entry behind entry."""
-        self.ledger: UsageLedger = PostgresLedger(database)
+        self.ledger: UsageLedger = ledger.SqlLedger(self._runner)
         """Daily use of tenants."""
 
     @classmethod
@@ -163,7 +161,7 @@ class PostgresStore:
 
     async def summary(self, scope: Scope, key: str) -> bytes | None:
         """What was kept under this key."""
-        return await summaries.get(self._database, scope, key, self._clock())
+        return await self._runner.fetch(summaries.get, scope, key, self._clock())
 
     async def put_summary(
         self,
@@ -177,7 +175,7 @@ class PostgresStore:
         """Keep a summary."""
         rules.check_key(key)
         summary = Summary(key, value, source, rules.expiry(self._clock(), ttl_seconds))
-        await self._database.fetch(summaries.PUT, *summaries.values(scope, summary))
+        await self._runner.write_one(summaries.put, scope, summaries.values_of(summary))
 
     # Sessions and turns.
 
@@ -276,11 +274,17 @@ class PostgresStore:
 
     async def verify(self, scope: Scope, progress: Progress | None = None) -> list[Damage]:
         """Read everything once."""
-        return await upkeep.verify(self._database, scope, self._clock(), progress)
+        damages = await upkeep.verify(self._database, scope, self._clock(), progress)
+        damages += await summaries.verify(self._runner, scope)
+        damages += await turns.verify(self._runner, scope)
+        damages += await journal.verify(self._runner, scope)
+        return damages + await facts.verify(self._runner, scope)
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
         """Remove what is stale and what closed sessions left."""
-        return await upkeep.gc(self._database, scope, self._clock(), grace_seconds)
+        now = self._clock()
+        await self._runner.write_one(summaries.remove_expired, scope, now)
+        return await upkeep.gc(self._database, scope, now, grace_seconds)
 
     async def expire(self, scope: Scope, before: float) -> Erased:
         """Remove the sessions last used before a time, and what no session has used since."""

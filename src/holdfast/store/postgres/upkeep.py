@@ -13,8 +13,10 @@ from typing import Any, LiteralString
 
 from holdfast.errors import StoreError
 from holdfast.store import rules
-from holdfast.store.postgres import answers, blobs, facts, journal, shelf, summaries, text, tools
+from holdfast.store.operations import summaries
+from holdfast.store.postgres import answers, blobs, text, tools
 from holdfast.store.postgres.database import Connection, Database
+from holdfast.store.postgres.running import run
 from holdfast.store.protocol import Progress
 from holdfast.store.records import AuditEntry, Cleaned, Damage, StoreStats, UsageTotal
 from holdfast.store.scope import Scope
@@ -225,17 +227,12 @@ async def verify(
                 damages.append(Damage(sha256=row["sha256"], why=rules.DAMAGE, refs=refs))
             if progress is not None:
                 progress(done, number)
-        unsound = await summaries.unsound(connection, scope)
-        unsound_turns = await shelf.unsound(connection, scope)
         unsound_answers = await answers.unsound(connection, scope)
-        unsound_entries = await journal.unsound(connection, scope)
         unsound_tools = await tools.unsound(connection, scope)
     await blobs.mark(database, scope, damaged, now)
-    damages += await summaries.remove(database, scope, unsound) + unsound_turns
-    damages += unsound_entries
     damages += await tools.remove(database, scope, unsound_tools)
     damages += await answers.remove(database, scope, unsound_answers)
-    return damages + await facts.remove_unsound(database, scope)
+    return damages
 
 
 async def gc(database: Database, scope: Scope, now: float, grace_seconds: float) -> Cleaned:
@@ -244,8 +241,7 @@ async def gc(database: Database, scope: Scope, now: float, grace_seconds: float)
     The long search goes on beside the writers; they wait only while a part is removed.
     """
     which = (scope.workspace, scope.user, now - grace_seconds)
-    for statement in (summaries.REMOVE_EXPIRED, answers.REMOVE_EXPIRED):
-        await database.fetch(statement, scope.workspace, scope.user, now)
+    await database.fetch(answers.REMOVE_EXPIRED, scope.workspace, scope.user, now)
     candidates = await database.fetch(_CANDIDATES, *which)
     total = Cleaned(0, 0, 0)
     for start in range(0, len(candidates), _PART):
@@ -264,6 +260,6 @@ async def _clean(connection: Connection, scope: Scope, asked: tuple[object, ...]
     await blobs.lock_to_remove(connection, scope)
     gone = await connection.fetch(_CLEAN, *asked)
     hashes = [row["sha256"] for row in gone]
-    await summaries.remove_of(connection, scope, hashes)
+    await run(connection, summaries.drop_of_sources(scope, hashes))
     sizes = await blobs.sweep(connection, scope, hashes)
     return Cleaned(len(gone), len(sizes), sum(sizes))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,8 +17,8 @@ from holdfast.errors import StoreError
 from holdfast.store.sqlite.driver import BUSY_SECONDS, connect, in_our_words
 
 
-def write_copy(source: Path, target: Path) -> None:
-    """Copy under another name, and rename: a file of that name is a whole copy.
+def write_whole(copy: Callable[[Path], None], target: Path) -> None:
+    """Write a copy under another name, and rename it: a file of that name is a whole copy.
 
     Half a copy would open as a store with nothing in it, and pass for a backup.
     """
@@ -30,7 +31,7 @@ def write_copy(source: Path, target: Path) -> None:
         os.close(handle)
         partial_copy = Path(name)
         try:
-            _copy(source, partial_copy)
+            copy(partial_copy)
             partial_copy.replace(target)
             _flush_folder(target.parent)
         finally:
@@ -48,7 +49,7 @@ def _flush_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _copy(source: Path, target: Path) -> None:
+def copy_file(source: Path, target: Path) -> None:
     """Copy a database in small steps, so that writers are not kept waiting."""
     read = connect(source, busy_seconds=BUSY_SECONDS, read_only=True)
     try:
@@ -64,3 +65,14 @@ def _copy(source: Path, target: Path) -> None:
             write.close()
     finally:
         read.close()
+
+
+def write_vacuumed(db: apsw.Connection, target: Path) -> None:
+    """Write a database to an empty file, without what its free pages still hold."""
+    db.execute("VACUUM INTO ?", (str(target),))
+    # A database in memory has no log; a store in a file has one.
+    written = connect(target, busy_seconds=BUSY_SECONDS)
+    try:
+        written.execute("PRAGMA journal_mode = WAL")
+    finally:
+        written.close()

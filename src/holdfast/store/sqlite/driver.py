@@ -220,14 +220,25 @@ def _migrate(path: Path, busy_seconds: float) -> None:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("BEGIN EXCLUSIVE")
         with rolled_back_on_failure(db):
-            version = _version(db, path)
-            for step in steps[version:]:
-                db.execute(step)
-            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            db.execute(f"PRAGMA user_version = {len(steps)}")
-            db.execute("COMMIT")
+            _take_steps(db, steps, _version(db, path))
     finally:
         db.close()
+
+
+def create_schema(db: apsw.Connection) -> None:
+    """Make all tables of this version in an empty database."""
+    db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    db.execute("BEGIN")
+    with rolled_back_on_failure(db):
+        _take_steps(db, _steps(), 0)
+
+
+def _take_steps(db: apsw.Connection, steps: list[str], version: int) -> None:
+    for step in steps[version:]:
+        db.execute(step)
+    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    db.execute(f"PRAGMA user_version = {len(steps)}")
+    db.execute("COMMIT")
 
 
 @contextmanager

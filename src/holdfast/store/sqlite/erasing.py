@@ -9,9 +9,11 @@ from typing import Any
 
 import apsw
 
+from holdfast.store.operations import facts, turns
 from holdfast.store.records import Erased
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import contents, facts, originals, scrubbing, sessions, turns
+from holdfast.store.sqlite import contents, originals, scrubbing, sessions
+from holdfast.store.sqlite.running import run
 
 SESSIONS_AT_ONCE = 10
 RECORDS_AT_ONCE = 200
@@ -95,9 +97,9 @@ def _expire(db: apsw.Connection, scope: Scope, before: float, now: float) -> Era
             originals.drop(db, scope, row, now)
         return Erased(refs=len(rows))
     if places := _column(db, _OLD_TURNS, asked):
-        return Erased(records=turns.forget(db, scope, places))
+        return Erased(records=run(db, turns.remove(scope, places)))
     if fact_ids := _column(db, _OLD_FACTS, asked):
-        return Erased(records=facts.remove(db, scope, fact_ids))
+        return Erased(records=run(db, facts.remove(scope, fact_ids)))
     for statement in _DELETE_OLD:
         db.execute(statement, asked)
         if db.changes():
@@ -108,9 +110,7 @@ def _expire(db: apsw.Connection, scope: Scope, before: float, now: float) -> Era
 def erase_rest(db: apsw.Connection, scope: Scope) -> Erased:
     """Remove everything else that a user has, and contents that nobody refers to."""
     asked = {"workspace": scope.workspace, "owner": scope.user}
-    places = _column(db, f"SELECT place FROM remembered WHERE {_MINE}", asked)  # noqa: S608
-    records = turns.forget(db, scope, places)
-    records += facts.remove(db, scope, facts.all_ids(db, scope))
+    records = run(db, turns.remove_all(scope)) + run(db, facts.remove_all(scope))
     scrubbing.count_removal(db)
     gone = {}
     for table in _TABLES:

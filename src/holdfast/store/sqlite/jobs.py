@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 
 from holdfast.store import queue
-from holdfast.store.pack import Packed
+from holdfast.store.operations import summaries
 from holdfast.store.queue import (
     Claim,
     Depth,
@@ -25,7 +25,8 @@ from holdfast.store.queue import (
     Turns,
 )
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import summaries
+from holdfast.store.sqlite.running import run
+from holdfast.store.statements import Values
 from holdfast.store.transfer import JobLine
 
 _COLUMNS = (
@@ -220,7 +221,7 @@ def renew(db: apsw.Connection, jobs: Sequence[Job], lease_seconds: float, now: M
 
 
 def settle(
-    db: apsw.Connection, job: Job, ending: Ending, packed: Packed | None, now: Moment
+    db: apsw.Connection, job: Job, ending: Ending, summary: Values | None, now: Moment
 ) -> bool:
     """Write down how an attempt ended; whether it was still this one's to end."""
     delay = ending.delay_seconds
@@ -244,8 +245,8 @@ def settle(
                 *(queue.day_quota(str(rows[0][0])), queue.session_quota(job.scope.session)),
             ),
         )
-    if ending.summary is not None and packed is not None:
-        summaries.put(db, job.scope, ending.summary, packed)
+    if summary is not None:
+        run(db, summaries.put(job.scope, summary))
     return True
 
 

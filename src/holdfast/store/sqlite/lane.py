@@ -144,19 +144,19 @@ def _settle(outcomes: list[Outcome]) -> None:
     for future, result, error in outcomes:
         if future.done():  # who waited was cancelled
             continue
-        if isinstance(error, StopIteration):  # which no future takes
-            future.set_exception(_told_apart(error))
-        elif error is not None:
-            future.set_exception(error)
+        if error is not None:
+            future.set_exception(error_for_future(error))
         else:
             future.set_result(result)
 
 
-def _told_apart(error: StopIteration) -> RuntimeError:
-    """What a coroutine would make of it: whoever waits behind it must be told as well."""
-    told = RuntimeError("a job raised StopIteration")
-    told.__cause__ = error
-    return told
+def error_for_future(error: BaseException) -> BaseException:
+    """Return the error, or a RuntimeError for StopIteration, which no future takes."""
+    if not isinstance(error, StopIteration):
+        return error
+    raised = RuntimeError("a job raised StopIteration")
+    raised.__cause__ = error
+    return raised
 
 
 def closed(where: str) -> StoreError:

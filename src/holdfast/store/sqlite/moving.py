@@ -13,27 +13,22 @@ import apsw
 import msgspec
 
 from holdfast.store import rules, transfer
+from holdfast.store.operations import facts, journal, summaries, turns
 from holdfast.store.pack import Packed
 from holdfast.store.records import AuditEntry, SessionRecord, Turn
 from holdfast.store.scope import Scope
 from holdfast.store.sqlite import (
     answers,
     contents,
-    facts,
     jobs,
-    journal,
     originals,
     sessions,
-    summaries,
     tools,
-    turns,
 )
+from holdfast.store.sqlite.running import run
 from holdfast.store.sqlite.ticking import Ticking
+from holdfast.store.transfer import PAGE, Page
 
-PAGE = 50
-
-Page = tuple[list[transfer.Line], Any]
-"""Lines, and the key behind which the next ones are; None at the end."""
 Read = Callable[[apsw.Connection, Scope, Any], Page]
 
 
@@ -148,8 +143,7 @@ def message_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
 
 def summary_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
     """Summaries by their keys."""
-    rows, last = summaries.page(db, scope, after or "", PAGE)
-    return [transfer.SummaryLine.of(summary) for summary in rows], last or None
+    return run(db, summaries.lines(scope, after))
 
 
 def job_lines(ticking: Ticking, db: apsw.Connection, scope: Scope, after: Any) -> Page:
@@ -160,14 +154,12 @@ def job_lines(ticking: Ticking, db: apsw.Connection, scope: Scope, after: Any) -
 
 def remembered_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
     """What was remembered, in that order."""
-    lines, last = turns.page(db, scope, after or 0, PAGE)
-    return [*lines], last or None
+    return run(db, turns.lines(scope, after))
 
 
 def fact_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
     """Facts by their ids."""
-    page = facts.page(db, scope, after or "", PAGE)
-    return [transfer.FactLine(fact) for fact in page], page[-1].id if page else None
+    return run(db, facts.lines(scope, after))
 
 
 def answer_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
@@ -178,8 +170,7 @@ def answer_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
 
 def journal_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
     """Journals by session and name, entry behind entry."""
-    lines, last = journal.page(db, scope, after or ("", "", 0), PAGE)
-    return [*lines], last
+    return run(db, journal.lines(scope, after))
 
 
 def calibration_lines(db: apsw.Connection, scope: Scope, _: Any) -> Page:
@@ -259,15 +250,15 @@ def _restore(
                 sessions.name_message(db, scope.of(session), content)
             return is_new
         case transfer.SummaryLine(summary=summary):
-            return summaries.add(db, scope, summary)
+            return run(db, summaries.restore(scope, summary))
         case transfer.RememberedLine():
-            return turns.restore(db, scope, line)
+            return run(db, turns.restore(scope, line))
         case transfer.FactLine(fact=fact):
-            return facts.restore(db, scope, fact)
+            return run(db, facts.restore(scope, fact))
         case transfer.AnswerLine(answer=answer):
             return answers.restore(db, scope, answer)
         case transfer.JournalLine():
-            return journal.restore(db, scope, line)
+            return run(db, journal.restore(scope, line))
         case _:
             return _restore_told(db, scope, line)
 

@@ -13,11 +13,13 @@ import apsw
 import msgspec
 
 from holdfast.store import rules
+from holdfast.store.operations import facts, summaries
 from holdfast.store.pack import Packed, unpack
 from holdfast.store.records import AuditEntry, Content, RefInfo
 from holdfast.store.refs import RefName, parse
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import answers, contents, facts, jobs, summaries
+from holdfast.store.sqlite import answers, contents, jobs
+from holdfast.store.sqlite.running import run
 from holdfast.store.transfer import RefLine
 
 _COLUMNS = (
@@ -395,7 +397,7 @@ def drop(db: apsw.Connection, scope: Scope, row: RefRow, now: float) -> None:
     if row.content is not None:
         audit_ref(db, scope, "removed", row, now)
         contents.sweep(db, row.content)
-    summaries.remove_of(db, scope, row.sha256)
+    run(db, summaries.drop_of_sources(scope, [row.sha256]))
     jobs.drop_of_ref(db, scope, row.ref_id)
-    facts.drop_of_ref(db, scope, row.ref_id)
+    run(db, facts.drop_of_refs(scope, [row.ref_id]))
     answers.remove_of_ref(db, scope, row.ref_id)

@@ -14,7 +14,7 @@ from typing import TypeVar
 import apsw
 
 from holdfast.store import queue as rules_of_jobs
-from holdfast.store.pack import pack
+from holdfast.store.operations import summaries
 from holdfast.store.queue import Bell, Claim, Ending, Job, JobQueue, NewJob, QueueFigures
 from holdfast.store.scope import Scope
 from holdfast.store.sqlite import jobs, originals
@@ -73,10 +73,10 @@ class SqliteQueue(JobQueue):
 
     async def settle(self, job: Job, ending: Ending) -> bool:
         """Write down how an attempt ended."""
-        packed = None if ending.summary is None else pack(ending.summary.value)
+        summary = None if ending.summary is None else summaries.values_of(ending.summary)
 
         def work(db: apsw.Connection) -> bool:
-            is_ours = jobs.settle(db, job, ending, packed, self._ticking.noted(db))
+            is_ours = jobs.settle(db, job, ending, summary, self._ticking.noted(db))
             if is_ours and ending.gist:
                 originals.retell(db, job.scope, job.ref_id, ending.gist)
             return is_ours

@@ -14,10 +14,11 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import apsw
 
-from holdfast.store.sqlite.driver import in_our_words
+from holdfast.store.sqlite.driver import Job, in_our_words
 
 SMALL_BYTES = 64_000_000
 """A file of this size is written anew within about a second, for which requests may wait."""
@@ -28,10 +29,20 @@ _BUSY_MILLISECONDS = 50
 _PAUSE_SECONDS = 0.02
 _PAGES_AT_ONCE = 1000
 
+_T = TypeVar("_T")
+
 
 def count_removal(db: apsw.Connection) -> None:
     """Count a removal, so that other processes drop their copies."""
     db.execute("UPDATE removals SET number = number + 1 WHERE id = 1")
+
+
+def counted(db: apsw.Connection, job: Job[_T]) -> _T:
+    """Run a job that removes records, and count it as a removal if it removed any."""
+    removed = job(db)
+    if removed:
+        count_removal(db)
+    return removed
 
 
 def removals(db: apsw.Connection) -> int:

@@ -13,6 +13,8 @@ import apsw
 import msgspec
 
 from holdfast.store import rules
+from holdfast.store.operations import facts, journal
+from holdfast.store.operations import turns as remembered
 from holdfast.store.pack import Packed, unpack
 from holdfast.store.records import (
     NANO,
@@ -24,8 +26,8 @@ from holdfast.store.records import (
     UsageTotal,
 )
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import answers, contents, facts, jobs, journal, originals
-from holdfast.store.sqlite import turns as remembered
+from holdfast.store.sqlite import answers, contents, jobs, originals
+from holdfast.store.sqlite.running import run
 
 _OF_SESSION = "WHERE workspace = ? AND owner = ? AND session = ?"
 
@@ -308,10 +310,10 @@ def delete(db: apsw.Connection, scope: Scope, now: float) -> Erased:
     for content in named:
         contents.sweep(db, content)
     jobs.drop_of_session(db, scope)
-    records = remembered.drop_of_session(db, scope)
-    records += facts.drop_of_session(db, scope)
+    records = run(db, remembered.drop_of_session(scope))
+    records += run(db, facts.drop_of_session(scope))
     records += answers.remove_of_session(db, scope)
-    records += journal.remove_of_session(db, scope)
+    records += run(db, journal.drop_of_session(scope))
     return Erased(sessions=gone["sessions"], turns=gone["turns"], refs=len(rows), records=records)
 
 

@@ -18,9 +18,10 @@ import apsw
 from holdfast.store import answer_shelf, rules, tool_shelf, transfer
 from holdfast.store.across import AcrossScopes
 from holdfast.store.answer_shelf import AnswerShelf
-from holdfast.store.deadline import REQUEST_SECONDS, Breaker
-from holdfast.store.fact_shelf import FactShelf, damage_of
+from holdfast.store.deadline import REQUEST_SECONDS
+from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
+from holdfast.store.operations import facts, journal, ledger, summaries, turns
 from holdfast.store.pack import Packed, pack
 from holdfast.store.protocol import GRACE_SECONDS, Progress
 from holdfast.store.queue import JobQueue
@@ -42,33 +43,21 @@ from holdfast.store.records import (
 from holdfast.store.scope import Scope
 from holdfast.store.sqlite import (
     answers,
-    copying,
     erasing,
-    facts,
-    journal,
     moving,
     originals,
     scrubbing,
     sessions,
-    summaries,
     tools,
-    turns,
     upkeep,
 )
 from holdfast.store.sqlite.across import SqliteAcross
-from holdfast.store.sqlite.driver import (
-    BUSY_SECONDS,
-    Job,
-    in_our_words,
-    secret_beside,
-)
-from holdfast.store.sqlite.facts import SqliteFacts
-from holdfast.store.sqlite.file import StoreFile
-from holdfast.store.sqlite.ledger import SqliteLedger
+from holdfast.store.sqlite.driver import BUSY_SECONDS, Job
+from holdfast.store.sqlite.memory import MemoryDatabase
 from holdfast.store.sqlite.queue import SqliteQueue
-from holdfast.store.sqlite.shelf import SqliteTurns
+from holdfast.store.sqlite.running import SqliteRunner
 from holdfast.store.sqlite.ticking import Ticking
-from holdfast.store.sqlite.writer import Readers, Writer
+from holdfast.store.sqlite.writer import Database, FileDatabase
 from holdfast.store.tool_shelf import ToolShelf
 from holdfast.store.turn_shelf import TurnShelf
 from holdfast.store.usage_ledger import UsageLedger
@@ -86,22 +75,14 @@ _T = TypeVar("_T")
 
 
 class SqliteStore:
-    """Keeps everything in one file; several processes may use it at once."""
+    """Keeps everything in one file, which several processes may use at once, or in memory."""
 
-    def __init__(
-        self,
-        path: Path,
-        writer: Writer,
-        readers: Readers,
-        clock: Callable[[], float],
-        breaker: Breaker,
-    ) -> None:
-        self.url = f"sqlite:///{path}"
-        self._breaker = breaker
-        breaker.check = self.check
-        self._path = path
-        self._writer = writer
-        self._readers = readers
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        self.url = database.url
+        self._database = database
+        self._writer = writer = database.writer
+        self._readers = readers = database.readers
+        self._runner = SqliteRunner(writer, readers)
         self._read = readers.read
         self._clock = clock
         self._ticking = Ticking.of(clock)
@@ -109,17 +90,17 @@ class SqliteStore:
         """Several workspaces at once."""
         self.jobs: JobQueue = SqliteQueue(writer, readers, self._ticking)
         """Work for the background."""
-        self.remembered: TurnShelf = SqliteTurns(writer, readers)
+        self.remembered: TurnShelf = turns.SqlTurnStore(self._runner)
         """What was said, turn by turn."""
-        self.facts: FactShelf = SqliteFacts(writer, readers)
+        self.facts: FactShelf = facts.SqlFactStore(self._runner)
         """What was said."""
         self.answers: AnswerShelf = answers.SqliteAnswers(writer, readers, clock)
         """Answers that may be given again."""
         self.tools: ToolShelf = tools.SqliteTools(writer, readers, clock)
         """Tools and their schemas."""
-        self.journal: JournalShelf = journal.SqliteJournal(writer, readers, clock)
+        self.journal: JournalShelf = journal.SqlJournal(self._runner, clock)
         """What was done, entry behind entry."""
-        self.ledger: UsageLedger = SqliteLedger(writer, readers)
+        self.ledger: UsageLedger = ledger.SqlLedger(self._runner)
         """Daily use of tenants."""
         self._noting: asyncio.Future[None] | None = None
         """The access noted last, until it is written."""
@@ -133,15 +114,15 @@ class SqliteStore:
         busy_seconds: float = BUSY_SECONDS,
     ) -> Self:
         """Open the file, and make it if it is not there."""
-        place = Path(path).absolute()
+        file = await asyncio.to_thread(FileDatabase, Path(path).absolute(), busy_seconds)
+        store = cls(file, clock)
+        file.breaker.check = store.check
+        return store
 
-        def work(breaker: Breaker) -> tuple[Writer, Readers]:
-            with in_our_words(str(place)):
-                file = StoreFile(place, busy_seconds)
-                return Writer(file, breaker), Readers(file, breaker)
-
-        breaker = Breaker(str(place))
-        return cls(place, *await asyncio.to_thread(work, breaker), clock, breaker)
+    @classmethod
+    def in_memory(cls, *, clock: Callable[[], float] = time.time) -> Self:
+        """Return an empty store that keeps nothing beyond its process."""
+        return cls(MemoryDatabase(), clock)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
@@ -152,7 +133,9 @@ class SqliteStore:
     async def _read_all(self, job: Job[_T]) -> _T:
         """Read after the accesses that were noted before."""
         noting = self._noting
-        if noting is not None and noting.get_loop() is asyncio.get_running_loop():
+        if noting is None or noting.done():
+            return await self._read(job)
+        if noting.get_loop() is asyncio.get_running_loop():
             await asyncio.wait([noting], timeout=REQUEST_SECONDS)
         return await self._read(job)
 
@@ -217,8 +200,7 @@ class SqliteStore:
 
     async def summary(self, scope: Scope, key: str) -> bytes | None:
         """What was kept under this key."""
-        now = self._clock()
-        return await self._read(lambda db: summaries.get(db, scope, key, now))
+        return await self._runner.fetch(summaries.get, scope, key, self._clock())
 
     async def put_summary(
         self,
@@ -232,8 +214,7 @@ class SqliteStore:
         """Keep a summary."""
         rules.check_key(key)
         summary = Summary(key, value, source, rules.expiry(self._clock(), ttl_seconds))
-        packed = pack(value)
-        await self._write(lambda db: summaries.put(db, scope, summary, packed))
+        await self._runner.write_one(summaries.put, scope, summaries.values_of(summary))
 
     # Sessions and turns.
 
@@ -370,16 +351,10 @@ class SqliteStore:
                 progress(done, max(done, total))
             if part.read < _PART:
                 break
-        unsound = await self._read(partial(summaries.unsound, scope=scope))
-        if unsound:
-            await self._write(partial(summaries.remove, scope=scope, unsound=unsound))
-        damages += [rules.damaged_summary(sha256) for sha256 in unsound.values()]
-        damages += await self._read(partial(turns.unsound, scope=scope))
-        damages += await self._read(partial(journal.unsound, scope=scope))
-        torn = await self._read(partial(facts.unsound, scope=scope))
-        if torn:
-            await self._write(partial(facts.remove, scope=scope, ids=list(torn)))
-        damages += [damage_of(key) for key in torn.values()]
+        damages += await summaries.verify(self._runner, scope)
+        damages += await turns.verify(self._runner, scope)
+        damages += await journal.verify(self._runner, scope)
+        damages += await facts.verify(self._runner, scope)
         unsound = await self._read(partial(answers.unsound, scope=scope))
         if unsound:
             await self._write(partial(answers.remove_unsound, scope=scope, unsound=unsound))
@@ -394,7 +369,7 @@ class SqliteStore:
         now = self._clock()
         cutoff = now - grace_seconds
         refs = removed = size = after = 0
-        await self._write(partial(summaries.remove_expired, scope=scope, now=now))
+        await self._runner.write_one(summaries.remove_expired, scope, now)
         await self._write(partial(answers.remove_expired, scope=scope, now=now))
         while True:
             # Looked for by a reader, which keeps nobody from writing; judged again when removed.
@@ -420,7 +395,7 @@ class SqliteStore:
     async def erase(self, scope: Scope) -> Erased:
         """Remove every record of this user and workspace."""
         erased = await self._erase(scope)
-        self._writer.scrubber.begin()
+        self._database.scrub_soon()
         return erased
 
     async def erase_all(self) -> Erased:
@@ -428,7 +403,7 @@ class SqliteStore:
         erased = Erased()
         for scope in await self._read(erasing.owners):
             erased += await self._erase(scope)
-        self._writer.scrubber.begin()
+        self._database.scrub_soon()
         return erased
 
     async def _erase(self, scope: Scope) -> Erased:
@@ -447,7 +422,7 @@ class SqliteStore:
 
     async def scrub(self, *, whole: bool = False) -> bool:
         """Overwrite removed records in the file and its log."""
-        return await asyncio.to_thread(self._writer.scrubber.scrub, whole=whole)
+        return await self._database.scrub(whole=whole)
 
     async def removals(self) -> int:
         """Return how often records were removed for good."""
@@ -488,22 +463,17 @@ class SqliteStore:
         return await self._read(sessions.scopes)
 
     async def secret(self) -> bytes:
-        """A random key, in a file beside the store."""
-        return await asyncio.to_thread(secret_beside, self._path)
+        """Return a random key of this store."""
+        return await self._database.secret()
 
     async def backup(self, path: str) -> None:
         """Write a copy of the whole store while it is in use."""
         await self._write(_nothing)
-        await self._readers.run(partial(copying.write_copy, self._path, Path(path).absolute()))
+        await self._database.write_copy(Path(path).absolute())
 
     async def close(self) -> None:
         """Finish what is being written and let go."""
-        await asyncio.to_thread(self._close)
-
-    def _close(self) -> None:
-        self._breaker.close()
-        self._readers.close()
-        self._writer.close()
+        await self._database.close()
 
 
 def _heard(noted: asyncio.Future[None]) -> None:
@@ -522,7 +492,7 @@ def _check_writable(db: apsw.Connection) -> None:
         raise apsw.ReadOnlyError("attempt to write a readonly database")
 
 
-def _page(read: moving.Read, scope: Scope, after: Any, db: apsw.Connection) -> moving.Page:
+def _page(read: moving.Read, scope: Scope, after: Any, db: apsw.Connection) -> transfer.Page:
     return read(db, scope, after)
 
 

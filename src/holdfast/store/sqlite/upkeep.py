@@ -13,10 +13,12 @@ import apsw
 import msgspec
 
 from holdfast.store import rules
+from holdfast.store.operations import summaries
 from holdfast.store.pack import unpack
 from holdfast.store.records import Cleaned, Damage, StoreStats
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import contents, originals, summaries
+from holdfast.store.sqlite import contents, originals
+from holdfast.store.sqlite.running import run
 
 _MINE = "workspace = :workspace AND owner = :owner"
 
@@ -166,7 +168,7 @@ def remove(
         detail = rules.to_json(msgspec.structs.replace(row.detail, compressed=""))
         db.execute("UPDATE refs SET content = NULL, detail = ? WHERE id = ?", (detail, row.id))
         originals.audit_ref(db, scope, "removed", row, now)
-        summaries.remove_of(db, scope, row.sha256)
+        run(db, summaries.drop_of_sources(scope, [row.sha256]))
         if row.content is not None and contents.sweep(db, row.content):
             removed, size = removed + 1, size + row.size
     return Cleaned(len(gone), removed, size)

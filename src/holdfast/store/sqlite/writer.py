@@ -1,7 +1,7 @@
 """writer: one thread that writes, and threads that read; the event loop never waits on a disk.
 
-writer: after lane. Writes that wait together share one transaction, and so one flush of the disk:
-acknowledged is durable, and many writers at once are fast all the same.
+writer: after lane and copying. Writes that wait together share one transaction, and so one flush of
+the disk: acknowledged is durable, and many writers at once are fast all the same.
 """
 
 from __future__ import annotations
@@ -11,14 +11,20 @@ import queue
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import apsw
 
 from holdfast.errors import StoreUnavailableError
 from holdfast.store.deadline import Breaker, has_deadline
-from holdfast.store.sqlite import scrubbing
-from holdfast.store.sqlite.driver import Job, in_our_words, rolled_back_on_failure
+from holdfast.store.sqlite import copying, scrubbing
+from holdfast.store.sqlite.driver import (
+    Job,
+    in_our_words,
+    rolled_back_on_failure,
+    secret_beside,
+)
 from holdfast.store.sqlite.file import FileConnection, StoreFile
 from holdfast.store.sqlite.lane import Lane, Outcome, Queued, closed
 
@@ -27,8 +33,100 @@ READERS = 4
 _T = TypeVar("_T")
 
 
-class Writer:
-    """Runs jobs in order, in a thread of its own; each whole or not at all."""
+class Writer(Protocol):
+    """Runs jobs that write, in order; each is committed or rolled back."""
+
+    def submit(self, job: Job[_T]) -> asyncio.Future[_T]:
+        """Run a job; the result is there once it is durable."""
+
+    async def remove(self, job: Job[_T]) -> _T:
+        """Run a job that removes records for good; a false result means none."""
+
+
+class Readers(Protocol):
+    """Runs jobs that read, each on one state of the store."""
+
+    async def run(self, job: Callable[[], _T]) -> _T:
+        """Run work that needs no connection, but time."""
+
+    async def read(self, job: Job[_T]) -> _T:
+        """Run a job that reads."""
+
+    async def look(self, job: Job[_T]) -> _T:
+        """Run a job of one statement that finds a row by its key: every request waits for some."""
+
+
+class Database(Protocol):
+    """Where a store keeps its records: a file, or memory."""
+
+    url: str
+
+    @property
+    def writer(self) -> Writer:
+        """What runs jobs that write."""
+
+    @property
+    def readers(self) -> Readers:
+        """What runs jobs that read."""
+
+    def scrub_soon(self) -> None:
+        """Overwrite removed records soon; return at once."""
+
+    async def scrub(self, *, whole: bool) -> bool:
+        """Overwrite removed records; return whether none is left."""
+
+    async def secret(self) -> bytes:
+        """Return the random key of the store."""
+
+    async def write_copy(self, target: Path) -> None:
+        """Write all records to a new file."""
+
+    async def close(self) -> None:
+        """Finish the queued writes and close."""
+
+
+class FileDatabase:
+    """A database in a file; several processes may use it at once."""
+
+    def __init__(self, path: Path, busy_seconds: float) -> None:
+        """Open the file, and make it if it is not there."""
+        self.url = f"sqlite:///{path}"
+        self.breaker = Breaker(str(path))
+        self._path = path
+        with in_our_words(str(path)):
+            file = StoreFile(path, busy_seconds)
+            self.writer = FileWriter(file, self.breaker)
+            self.readers = FileReaders(file, self.breaker)
+
+    def scrub_soon(self) -> None:
+        """Overwrite removed records in a thread; return at once."""
+        self.writer.scrubber.begin()
+
+    async def scrub(self, *, whole: bool) -> bool:
+        """Overwrite removed records in the file and its log; return whether none is left."""
+        return await asyncio.to_thread(self.writer.scrubber.scrub, whole=whole)
+
+    async def secret(self) -> bytes:
+        """Return a random key, from a file beside the store."""
+        return await asyncio.to_thread(secret_beside, self._path)
+
+    async def write_copy(self, target: Path) -> None:
+        """Copy the file while it is in use."""
+        copy = partial(copying.copy_file, self._path)
+        await self.readers.run(partial(copying.write_whole, copy, target))
+
+    async def close(self) -> None:
+        """Finish the queued writes and close the file."""
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self.breaker.close()
+        self.readers.close()
+        self.writer.close()
+
+
+class FileWriter:
+    """Runs jobs in order in one thread; each is committed or rolled back."""
 
     def __init__(self, file: StoreFile, breaker: Breaker) -> None:
         self._where = str(file.path)
@@ -46,20 +144,13 @@ class Writer:
 
         `job` returns something false if it removed nothing.
         """
-
-        def counted(db: apsw.Connection) -> _T:
-            removed = job(db)
-            if removed:
-                scrubbing.count_removal(db)
-            return removed
-
-        removed = await self.submit(counted)
+        removed = await self.submit(lambda db: scrubbing.counted(db, job))
         if removed:
             self.scrubber.begin()
         return removed
 
     def close(self) -> None:
-        """Finish what is queued, then let go of the file."""
+        """Finish the queued writes, then close the file."""
         self.scrubber.wait()
         self._lane.close()
         self._file.close()
@@ -71,8 +162,8 @@ class Writer:
         except BaseException as error:  # noqa: BLE001 - whoever waits must be told
             self._file.suspect(error)
             if len(together) == 1 or isinstance(error, (apsw.BusyError, StoreUnavailableError)):
-                # Who waited for another process in vain has waited for all of them; and a file
-                # that is gone is gone for all of them.
+                # Another process holds the lock, or the file is missing: the jobs would fail one
+                # by one for the same reason.
                 ours = _in_our_words(error, self._where)
                 return [Outcome(item.future, None, ours) for item in together]
             # One of them failed, and nothing is written yet: each alone gets its own outcome.
@@ -99,12 +190,12 @@ def _in_one_transaction(db: apsw.Connection, jobs: list[Job[Any]]) -> list[Any]:
 
 
 def _leave_transaction(db: apsw.Connection) -> None:
-    """Roll back what an internal error has left open: nothing could be written or read after it."""
+    """Roll back a transaction that an internal error left open: it would block later jobs."""
     if db.in_transaction:
         db.execute("ROLLBACK")
 
 
-class Readers:
+class FileReaders:
     """Threads that read, each job on one state of the store."""
 
     def __init__(self, file: StoreFile, breaker: Breaker) -> None:
@@ -178,7 +269,7 @@ class Readers:
             idle.close()
 
     def close(self) -> None:
-        """Finish what is being read, then let go."""
+        """Finish the running reads, then close the connections."""
         self._closed = True
         self._looks.close()
         self._threads.shutdown(wait=True)

@@ -1,8 +1,8 @@
-"""cli: the `holdfast` command. One file per command; `_output` decides how things are printed.
+"""cli: the `holdfast` command, with a file per command and per group of commands.
 
-Exit codes: 0 fine, 1 the body or the settings have faults, 2 the command could not do its work,
+Exit codes: 0 success, 1 the request or the settings have faults, 2 the command failed,
 3 a bug in Holdfast, 130 interrupted. No traceback and no Python warning is ever printed, and no
-error message holds text of a conversation.
+error message contains text of a conversation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from holdfast.errors import HoldfastError
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line, with the process's own arguments if none are given, and exit."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    if list(arguments) == ["--version"]:  # scripts ask for it often: it waits for no import
+    if list(arguments) == ["--version"]:  # scripts call it often: import nothing
         sys.stdout.write(f"holdfast {holdfast.__version__}\n")
         sys.exit(0)
     from ._output import abandon_stdout, complain, prepare_streams, remark  # noqa: PLC0415 - above
@@ -45,12 +45,12 @@ def _run(arguments: Sequence[str]) -> int | str | None:
 
     from holdfast.extras import extra_with, missing_extra  # noqa: PLC0415
 
-    from ._application import application, chosen  # noqa: PLC0415
+    from ._groups import application  # noqa: PLC0415
     from ._output import complain  # noqa: PLC0415
 
-    completion_init()  # a shell may ask how a line could go on
+    completion_init()  # a shell may ask for completions
     try:
-        application(chosen(arguments))(arguments, prog_name="holdfast")
+        application()(arguments, prog_name="holdfast")
     except SystemExit as end:
         return end.code
     except HoldfastError as error:
@@ -62,14 +62,14 @@ def _run(arguments: Sequence[str]) -> int | str | None:
         extra = extra_with(error.name)
         complain(missing_extra(extra) if extra else _bug(error))
         return 2 if extra else 3
-    except Exception as error:  # noqa: BLE001  # a bug of ours; its text may hold content
+    except Exception as error:  # noqa: BLE001  # a bug; its text may contain content
         complain(_bug(error))
         return 3
     return 0
 
 
 def _bug(error: Exception) -> HoldfastError:
-    """Return an internal error by its kind and place: its text may hold content."""
+    """Return an error with the kind and place of another, whose text may contain content."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     return HoldfastError(
         f"internal error: {type(error).__name__}",

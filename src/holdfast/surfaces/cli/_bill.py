@@ -12,6 +12,8 @@ from holdfast.store.records import UsageTotal
 from holdfast.surfaces.proxy.report import percent
 from holdfast.surfaces.proxy.tally import Failure, RunReport
 
+from ._output import counted
+
 _MOST_CAUSES = 5
 _CENT = Decimal("0.01")
 _ADVICE = {
@@ -36,15 +38,15 @@ _OURS = {
 
 def bill(report: RunReport) -> list[str]:
     """Return the lines of the bill."""
-    first, *others = _lines(report)
-    return [f"holdfast: {first}", *(f"  {line}" for line in others)]
+    first, *lines = _lines(report)
+    return [f"holdfast: {first}", *(f"  {line}" for line in lines)]
 
 
 def _lines(report: RunReport) -> Iterator[str]:
     usage = report.usage
     answered = usage.turns - usage.failed
     if answered:
-        yield f"{_counted(answered, 'request')} answered. {_tokens(usage)}"
+        yield f"{counted(answered, 'request')} answered. {_tokens(usage)}"
         yield from _money(report)
     elif not report.failures:
         yield (
@@ -55,16 +57,16 @@ def _lines(report: RunReport) -> Iterator[str]:
         yield "no request was answered."
     if usage.overflows:
         yield (
-            f"{_counted(usage.overflows, 'request')} would not have fitted the model's window; "
+            f"{counted(usage.overflows, 'request')} would not have fitted the model's window; "
             "no saving is claimed for them."
             if usage.overflows > 1
             else "1 request would not have fitted the model's window; no saving is claimed for it."
         )
     yield from _failures(report.failures)
     if report.unrecorded:
-        yield f"{_counted(report.unrecorded, 'request')} not counted: the store failed."
+        yield f"{counted(report.unrecorded, 'request')} not counted: the store failed."
     if answered:
-        opened = f"The model opened {_counted(usage.expansions, 'hidden part')}. "
+        opened = f"The model opened {counted(usage.expansions, 'hidden part')}. "
         lost = "Nothing was lost: `holdfast rebuild` gives every request back."
         yield opened + lost if usage.expansions else lost
 
@@ -106,19 +108,19 @@ def _money(report: RunReport) -> Iterator[str]:
         )
     if usage.unpriced:
         models = ", ".join(report.unpriced_models)
-        rest = f": {_counted(usage.unpriced, 'request')} not in these dollars"
-        yield f"No price is known for {models}{rest if usage.cost else ''}."
+        excluded = f": {counted(usage.unpriced, 'request')} not in these dollars"
+        yield f"No price is known for {models}{excluded if usage.cost else ''}."
 
 
 def _classes(usage: UsageTotal) -> str:
-    """Return the tokens that have prices of their own, so that the dollars can be checked."""
+    """Return the token counts with separate prices, so that readers can check the dollars."""
     classes = {
         "read from the provider's cache": usage.cached,
         "written to the provider's cache": usage.cache_written,
         "of output": usage.output,
     }
-    listed = ", ".join(f"{tokens:,} {what}" for what, tokens in classes.items() if tokens)
-    return f" (tokens: {listed})" if listed else ""
+    parts = ", ".join(f"{tokens:,} {what}" for what, tokens in classes.items() if tokens)
+    return f" (tokens: {parts})" if parts else ""
 
 
 def _compared(saved: float, about: str) -> str:
@@ -132,10 +134,10 @@ def _compared(saved: float, about: str) -> str:
 
 def _failures(failures: tuple[tuple[Failure, int], ...]) -> Iterator[str]:
     for failure, number in failures[:_MOST_CAUSES]:
-        yield f"{_counted(number, 'request')} failed: {_cause(failure)}."
-    others = sum(number for _, number in failures[_MOST_CAUSES:])
-    if others:
-        yield f"{_counted(others, 'request')} failed for other reasons: see `holdfast stats`."
+        yield f"{counted(number, 'request')} failed: {_cause(failure)}."
+    remaining = sum(number for _, number in failures[_MOST_CAUSES:])
+    if remaining:
+        yield f"{counted(remaining, 'request')} failed for other reasons: see `holdfast stats`."
 
 
 def _cause(failure: Failure) -> str:
@@ -150,16 +152,12 @@ def _cause(failure: Failure) -> str:
 
 
 def _is_demo(usage: UsageTotal) -> bool:
-    """Whether nobody was billed: the offline model answered."""
+    """Return whether only the offline model answered, which nobody is billed for."""
     return bool(usage.demo_cost) and not usage.cost
 
 
 def _about(estimates: int) -> str:
     return "≈ " if estimates else ""
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _dollars(amount: float) -> str:

@@ -1,11 +1,11 @@
 """claude code: the features that Claude Code switches off at an address that is not Anthropic's.
 
 Read from Claude Code 2.1.197: with `ANTHROPIC_BASE_URL` at any host but api.anthropic.com it sends
-the schemas of all tools instead of searching for them, asks the main model what it would ask a
-small one, and takes models with a window of a million tokens for ones with 200,000. Behind our
-address stands whoever it would have asked, so wrap restores what the documented variables can
-restore. `_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL` would restore more, but it is private, and it
-makes the client sign the bytes of each body, which the proxy may change.
+the schemas of all tools instead of searching for them, sends questions for a small model to the
+main one, and assumes a window of 200,000 tokens for models with a million. The proxy forwards to
+the same provider, so wrap restores these features with the documented variables.
+`_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL` would restore more, but it is private, and it makes the
+client sign the bytes of each body, which the proxy may change.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _SMALL_MODELS = ("ANTHROPIC_DEFAULT_HAIKU_MODEL", "ANTHROPIC_SMALL_FAST_MODEL")
 """The newer variable, and the one before it, which still wins."""
 _SMALL_MODEL = "claude-haiku-4-5"
 _ANTHROPIC_KEY = "sk-ant-api"
-"""How a key begins with which the client finds its own small model, whatever the address."""
+"""The prefix of keys with which the client finds its small model at any address."""
 _MILLION = ("claude-opus-4-7", "claude-opus-4-8", "claude-sonnet-5", "claude-fable-5")
-"""Models whose window is a million tokens without a beta header; `[1m]` says so to the client."""
+"""Models whose window is a million tokens without a beta header; `[1m]` tells the client."""
 
 
 def restored_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that restore what the client would have done without the proxy.
+    """Return the variables that restore the client's behaviour without the proxy.
 
     A variable that the environment or a settings file sets already is left out. So are all where
     the client would not have asked Anthropic itself: there it has the same features off.

@@ -1,7 +1,7 @@
-"""clients: how programs that call models are pointed at another address, as data.
+"""clients: the variables and arguments that point a program at the proxy's address.
 
-Each function takes the proxy's address and returns variables and arguments; none changes the user's
-own files. The address that a program used before becomes the upstream: see `upstream_of`.
+No function changes the user's files. The address that a program used before becomes the upstream:
+see `upstream_of`.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ VARIABLES: dict[Family, tuple[str, ...]] = {
     "anthropic": ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"),
     "gemini": ("GOOGLE_GEMINI_BASE_URL", "GEMINI_API_BASE"),
 }
-"""Where SDKs and programs look for an address; the second ones are LiteLLM's, and so aider's."""
+"""Variables in which SDKs and programs look for an address; LiteLLM and aider use the second."""
 
 
-class Pointed(NamedTuple):
-    """What makes a program talk to an address."""
+class ClientTarget(NamedTuple):
+    """The variables and arguments that make a program use an address."""
 
     variables: dict[str, str]
     arguments: tuple[str, ...] = ()
-    """Arguments to put before its other arguments."""
+    """Arguments that come before its other arguments."""
 
 
-def _by_variables(url: str, environment: Mapping[str, str]) -> Pointed:
-    """What every program gets: the variables of all families."""
+def _by_variables(url: str, environment: Mapping[str, str]) -> ClientTarget:
+    """Return the variables of all providers, which every program gets."""
     del environment
     openai = dict.fromkeys(VARIABLES["openai"], f"{url}/v1")
-    others = (*VARIABLES["anthropic"], *VARIABLES["gemini"])
-    return Pointed(openai | dict.fromkeys(others, url))
+    names = (*VARIABLES["anthropic"], *VARIABLES["gemini"])
+    return ClientTarget(openai | dict.fromkeys(names, url))
 
 
-def _codex(url: str, environment: Mapping[str, str]) -> Pointed:
-    """Codex reads no address of its built-in provider: it gets a provider for this run."""
+def _codex(url: str, environment: Mapping[str, str]) -> ClientTarget:
+    """Return a provider for this run, because Codex has no variable for its built-in one."""
     # With a key in the environment it sends that; else what its own login has stored.
     key = "OPENAI_API_KEY" in environment
     auth = 'env_key = "OPENAI_API_KEY"' if key else "requires_openai_auth = true"
     provider = f'{{ name = "OpenAI", base_url = "{url}/v1", wire_api = "responses", {auth} }}'
     chosen = ("model_provider=holdfast", f"model_providers.holdfast={provider}")
     arguments = tuple(part for setting in chosen for part in ("-c", setting))
-    return Pointed(_by_variables(url, environment).variables, arguments)
+    return ClientTarget(_by_variables(url, environment).variables, arguments)
 
 
-def _opencode(url: str, environment: Mapping[str, str]) -> Pointed:
-    """Opencode reads addresses from a configuration, which may be given as a variable."""
+def _opencode(url: str, environment: Mapping[str, str]) -> ClientTarget:
+    """Return a configuration with the address, which opencode reads from a variable."""
     try:
         config: Any = json.loads(environment.get("OPENCODE_CONFIG_CONTENT") or "{}")
     except ValueError:
@@ -63,22 +63,22 @@ def _opencode(url: str, environment: Mapping[str, str]) -> Pointed:
         providers[name] = provider
     merged = {**config, "provider": providers} if isinstance(config, dict) else {}
     variables = _by_variables(url, environment).variables
-    return Pointed(variables | {"OPENCODE_CONFIG_CONTENT": json.dumps(merged)})
+    return ClientTarget(variables | {"OPENCODE_CONFIG_CONTENT": json.dumps(merged)})
 
 
-def _claude(url: str, environment: Mapping[str, str]) -> Pointed:
-    """Return our address, and variables that keep the features it disables at other hosts."""
+def _claude(url: str, environment: Mapping[str, str]) -> ClientTarget:
+    """Return the address, and variables that keep features which it disables at other hosts."""
     variables = _by_variables(url, environment).variables
     arguments = _claude_code.arguments_at(url, environment)
-    return Pointed(variables | _claude_code.restored_variables(environment), arguments)
+    return ClientTarget(variables | _claude_code.restored_variables(environment), arguments)
 
 
-_PROGRAMS: dict[str, Callable[[str, Mapping[str, str]], Pointed]] = {
+_PROGRAMS: dict[str, Callable[[str, Mapping[str, str]], ClientTarget]] = {
     "claude": _claude,
     "codex": _codex,
     "opencode": _opencode,
 }
-"""Those that need more than variables."""
+"""Programs that need more than the variables of all providers."""
 
 INSTALLS = {
     "claude": "npm install -g @anthropic-ai/claude-code",
@@ -87,11 +87,11 @@ INSTALLS = {
     "opencode": "npm install -g opencode-ai",
     "aider": "pip install aider-chat",
 }
-"""How programs are installed that people ask for by name."""
+"""Commands that install well-known agents."""
 
 
-def pointed(program: str, url: str, environment: Mapping[str, str]) -> Pointed:
-    """What makes a program, known by the name of its file, talk to an address."""
+def pointed(program: str, url: str, environment: Mapping[str, str]) -> ClientTarget:
+    """Return the variables and arguments for a program, by the name of its file."""
     return _PROGRAMS.get(program, _by_variables)(url, environment)
 
 

@@ -3,7 +3,7 @@
 Read from Gemini CLI 0.61. If its settings choose no way to sign in and no terminal is there to
 ask, `GOOGLE_GEMINI_BASE_URL` makes it take the way of gateways before it looks for a key, and then
 it refuses that way ("Invalid auth method selected"). Only settings can prevent it, and it reads
-settings of the system only if root owns them. So it gets a home of its own for this run: its
+settings of the system only if root owns them. So it gets a temporary home for this run: its
 folder there holds links to everything in the user's, and settings that choose the key as well.
 """
 
@@ -49,8 +49,10 @@ def signed_in(
     home = Path(environment.get(_HOME) or environment.get("HOME") or Path.home()).absolute()
     chosen = {**_dotenv(home), **environment}
     asks = in_terminal and not arguments
-    other = environment.get(_ADDRESS) or any(chosen.get(name) == "true" for name in _OTHER_WAYS)
-    settings = None if asks or other else _without_choice(home)
+    has_choice = environment.get(_ADDRESS) or any(
+        chosen.get(name) == "true" for name in _OTHER_WAYS
+    )
+    settings = None if asks or has_choice else _without_choice(home)
     if settings is None:
         yield {}
         return
@@ -138,8 +140,8 @@ def _give_back(folder: Path, users: Path, written: Mapping[str, Any]) -> None:
 
 def _dotenv(home: Path) -> dict[str, str]:
     """Return the variables of the `.env` file that the client reads: the nearest one, or home's."""
-    here = Path.cwd()
-    for folder in (here, *here.parents, home):
+    cwd = Path.cwd()
+    for folder in (cwd, *cwd.parents, home):
         for path in (folder / _FOLDER / ".env", folder / ".env"):
             try:
                 lines = path.read_text("utf-8").splitlines()

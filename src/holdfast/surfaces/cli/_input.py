@@ -1,4 +1,4 @@
-"""input: the request body a command works on, from a file or from standard input."""
+"""input: the options and functions that read a request, content or text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.wire import Limits
 from ._output import remark
 
 FileArgument = Annotated[
-    str, typer.Argument(metavar="FILE", help="A request body as JSON; - reads standard input.")
+    str, typer.Argument(metavar="FILE", help="A request as JSON; - reads standard input.")
 ]
 DialectOption = Annotated[
     str | None,
@@ -27,20 +27,21 @@ DialectOption = Annotated[
 ]
 ModelOption = Annotated[
     str | None,
-    typer.Option("--model", help="The model, for rules that depend on it; else the body's own."),
+    typer.Option("--model", help="The model; the default is the one that the request names."),
 ]
 WriteOption = Annotated[
-    Path | None, typer.Option("--write", metavar="PATH", help="Write the body here, not to stdout.")
+    Path | None,
+    typer.Option("--write", metavar="PATH", help="Write to this file instead of stdout."),
 ]
 
 
 def limits_of(settings: Settings) -> Limits:
-    """Return the limits that the settings put on a body."""
-    return Limits(max_body_bytes=settings.max_body_bytes, max_keys=settings.max_json_keys)
+    """Return the limits that the settings set for a request body."""
+    return Limits(max_body_bytes=settings.max_body_bytes)
 
 
 def read_body(file: str, limits: Limits) -> bytes:
-    """Return the bytes of FILE, or just enough of them to show that they are too many."""
+    """Return the bytes of a file; of one that is too large, one byte more than allowed."""
     most = limits.max_body_bytes + 1
     try:
         if file == "-":
@@ -48,15 +49,20 @@ def read_body(file: str, limits: Limits) -> bytes:
         with Path(file).open("rb") as source:
             return source.read(most)
     except OSError as error:
-        raise HoldfastError(
-            f"cannot read the file: {error.strerror}",
-            where=file,
-            fix="Check its name, or use - for standard input.",
-        ) from error
+        raise unreadable(file, error) from error
+
+
+def unreadable(file: str, error: OSError) -> HoldfastError:
+    """Return the error for a file that cannot be read."""
+    return HoldfastError(
+        f"cannot read the file: {error.strerror}",
+        where=file,
+        fix="Check its name, or use - for standard input.",
+    )
 
 
 def read_content(file: str, settings: Settings) -> bytes:
-    """Return a content whole, or say that it is too large."""
+    """Return a complete content, or raise a LimitError if it is too large."""
     content = read_body(file, limits_of(settings))
     if len(content) > settings.max_body_bytes:
         raise LimitError(
@@ -68,20 +74,20 @@ def read_content(file: str, settings: Settings) -> bytes:
 
 
 def read_text(file: str, settings: Settings) -> str:
-    """Return a content as text, and say beside the result what of it is none."""
+    """Return a content as text, with a remark if it is not valid UTF-8."""
     content = read_content(file, settings)
     try:
         return content.decode()
     except UnicodeDecodeError:
         text = content.decode("utf-8", "replace")
         remark(
-            f"{file}: is not UTF-8; what is no text is read and stored as \N{REPLACEMENT CHARACTER}"
+            f"{file}: is not UTF-8; invalid bytes are read and stored as \N{REPLACEMENT CHARACTER}"
         )
         return text
 
 
 def write_body(body: bytes, path: Path | None) -> None:
-    """Write the very bytes to the path, or to standard output."""
+    """Write the exact bytes to the path, or to standard output."""
     if path is None:
         sys.stdout.buffer.write(body)
         if sys.stdout.isatty():
@@ -94,5 +100,5 @@ def write_body(body: bytes, path: Path | None) -> None:
         raise HoldfastError(
             f"cannot write the file: {error.strerror}",
             where=str(path),
-            fix="Choose another place with --write.",
+            fix="Choose another file with --write.",
         ) from error

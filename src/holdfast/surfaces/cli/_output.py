@@ -1,7 +1,7 @@
-"""output: what commands share when they print: table or JSON, colour, errors.
+"""output: tables, JSON, remarks and errors of all commands.
 
-Results go to stdout, remarks to stderr. Text that comes from outside is shown with its control
-characters replaced, so that a request cannot drive the terminal it is shown in.
+Results go to stdout, remarks to stderr. Control characters in outside text are replaced, so that
+a request cannot send commands to the terminal.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MOST_ROWS = 1000
 
 
 class Output:
-    """Where a command's results go, and in which form."""
+    """The standard output of a command, as a table or as JSON."""
 
     def __init__(self, settings: Settings) -> None:
         self.console = _console(settings)
@@ -64,13 +64,13 @@ def _console(settings: Settings) -> Console:
 
 
 def _json(data: object) -> str:
-    """Write JSON that people can read, with escapes for what a terminal would obey."""
+    """Return indented JSON with terminal control characters escaped."""
     text = json.dumps(data, indent=2, ensure_ascii=False)
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def table(*columns: Column | str, rows: Iterable[Iterable[object]]) -> Table:
-    """Lay the rows out below the columns' headings; of very many rows, only the first."""
+    """Return a table of the rows; of very many, only the first MOST_ROWS."""
     drawn = Table(
         *(Column(c, overflow="fold") if isinstance(c, str) else c for c in columns),
         box=box.SIMPLE_HEAD,
@@ -88,25 +88,36 @@ def table(*columns: Column | str, rows: Iterable[Iterable[object]]) -> Table:
 
 
 def one_line(text: str) -> Text:
-    """Make a cell that gives way to the others: what there is no room for is left out."""
+    """Return a cell that is cut to the room that the other columns leave."""
     return Text(printable(text), no_wrap=True, overflow="ellipsis")
 
 
 def printable(text: str) -> str:
-    """Replace what a terminal would obey or could not show."""
+    """Replace characters that a terminal would interpret or cannot show."""
     return "".join(c if c.isprintable() else "�" for c in text)
 
 
 def remark(text: str) -> None:
-    """Say something beside the result."""
+    """Print a line on stderr."""
     encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
     if not "≈".encode(encoding, "ignore"):  # such as the console of an older Windows
         text = text.replace("≈", "~")
     typer.echo(printable(text), err=True)
 
 
+def remark_removal(number: int, noun: str, *, is_done: bool) -> None:
+    """Say how many records were removed, or would be with --yes."""
+    named = counted(number, noun)
+    remark(f"{named} removed." if is_done else f"{named} would be removed: add --yes.")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is one."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def complain(error: HoldfastError) -> None:
-    """Print an error as one line, and what to do about it as a second."""
+    """Print an error as one line, and the next step as a second."""
     where = f" ({error.where})" if error.where else ""
     remark(f"holdfast: {error.what}{where}")
     if error.fix:
@@ -114,7 +125,7 @@ def complain(error: HoldfastError) -> None:
 
 
 def prepare_streams() -> None:
-    """Let neither a closed stream nor a character that an encoding lacks stop the program."""
+    """Open closed streams, and escape characters that an encoding lacks."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  # open to the end
@@ -124,5 +135,5 @@ def prepare_streams() -> None:
 
 
 def abandon_stdout() -> None:
-    """Send what is still buffered nowhere, or the interpreter would complain at its end."""
+    """Discard buffered output, which the interpreter would fail to write when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -18,12 +18,12 @@ def plain_warnings(show: Callable[[str], None]) -> Iterator[None]:
     A library's own text may hold text of a conversation, so only its category and module are
     passed.
     """
-    shown: set[str] = set()
+    passed: set[str] = set()
 
     def route(message: Warning | str, category: type[Warning], filename: str, *_: object) -> None:
         line = _line(message, category, filename)
-        if line not in shown:
-            shown.add(line)
+        if line not in passed:
+            passed.add(line)
             show(line)
 
     with warnings.catch_warnings():

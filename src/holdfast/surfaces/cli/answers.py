@@ -1,4 +1,4 @@
-"""answers: answers from memory: list them, weigh a question against them, forget, import."""
+"""answers: the commands that list, match, remove and import cached answers."""
 
 from __future__ import annotations
 
@@ -18,43 +18,50 @@ from holdfast.answers.records import unpacked
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, PrivacyError, StoreError
 from holdfast.extras import how_to_install
-from holdfast.store import Scope
 from holdfast.store.answer_shelf import StoredAnswer
 
-from ._engine import looking, with_engine
-from ._output import ColorOption, Output, OutputOption, one_line, remark, table
-from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption
+from ._context import OUTPUT, WORKSPACE, CommandContext, YesOption, shared_options
+from ._groups import CommandGroup
+from ._output import counted, one_line, remark, remark_removal, table
 from ._text import age
 
-app = typer.Typer(
-    help="List answers from memory, weigh a question against them, forget them, import a cache.",
-    no_args_is_help=True,
-)
+app = typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)
 _DIGITS = 16
 
 
+@app.callback()
+def _answers() -> None:
+    """List, match, remove and import cached answers, which are given again for free.
+
+    \b
+    List them:        holdfast memory answers list
+    Test a question:  holdfast memory answers match "How can I reset a password?"
+    Remove some:      holdfast memory answers forget --contains refund
+    Import a cache:   holdfast memory answers import cache.csv
+    """
+
+
 @app.command("list")
+@shared_options(*WORKSPACE, *OUTPUT)
 def list_(
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many.")] = 20,
-    session: Annotated[str, typer.Option("--session", help="Only those given in it.")] = "",
-    ref: Annotated[str, typer.Option("--ref", help="Only those made from this content.")] = "",
-    contains: Annotated[
-        str, typer.Option("--contains", help="Only those with these words in question or answer.")
+    context: CommandContext,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of answers.")] = 20,
+    session: Annotated[
+        str, typer.Option("--session", help="Only answers given in this session.")
     ] = "",
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
-    output: OutputOption = None,
-    color: ColorOption = None,
+    ref: Annotated[str, typer.Option("--ref", help="Only answers made from this content.")] = "",
+    contains: Annotated[
+        str,
+        typer.Option("--contains", help="Only answers with these words in the question or answer."),
+    ] = "",
 ) -> None:
-    """List answers that may be given again, those kept last first.
+    """List cached answers, newest first.
 
     \b
     Examples:
-      holdfast answers list
-      holdfast answers list --contains refund --output json
+      holdfast memory answers list
+      holdfast memory answers list --contains refund --output json
     """
-    settings = looking(output, color, store)
     which = AnswerFilter(session=session, ref=ref, contains=contains)
 
     async def work(engine: Holdfast) -> tuple[list[StoredAnswer], str]:
@@ -63,45 +70,39 @@ def list_(
             reason = f"{reason}. {how_to_install('embeddings').rstrip('.')}"
         return await engine.answers.latest(limit, which), reason
 
-    kept, unlike = with_engine(settings, Scope(user, workspace), work)
+    stored, unlike = context.run_engine(work)
 
     def draw(console: Console) -> None:
-        if not kept:
-            remark("There are no such answers.")
+        if not stored:
+            remark("No answers match.")
         else:
-            console.print(_drawn(kept))
+            console.print(_drawn(stored))
         if unlike:
-            remark(f"Only equal requests are answered: {unlike}.")
+            remark(f"Only identical requests are answered: {unlike}.")
 
-    Output(settings).emit({"answers": [_built(each) for each in kept], "unlike": unlike}, draw)
+    context.emit({"answers": [_built(each) for each in stored], "unlike": unlike}, draw)
 
 
 @app.command()
+@shared_options(*WORKSPACE, *OUTPUT)
 def match(
-    question: Annotated[str, typer.Argument(help="The question to weigh.")],
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many.")] = 10,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
-    output: OutputOption = None,
-    color: ColorOption = None,
+    context: CommandContext,
+    question: Annotated[str, typer.Argument(help="The question to compare.")],
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of answers.")] = 10,
 ) -> None:
-    """Show which kept answers a question is like, how much, and what keeps each from being given.
+    """Show the cached answers to similar questions, and why each would be given or not.
 
-    Contexts are not compared here: an answer is only ever given in the context it was made in.
+    Contexts are not compared here: an answer is given only in the context that it was made in.
 
     \b
     Examples:
-      holdfast answers match "How can I reset a password?"
+      holdfast memory answers match "How can I reset a password?"
     """
-    settings = looking(output, color, store)
-    matches = with_engine(
-        settings, Scope(user, workspace), lambda engine: engine.answers.matches(question, limit)
-    )
+    matches = context.run_engine(lambda engine: engine.answers.matches(question, limit))
 
     def draw(console: Console) -> None:
         if not matches:
-            remark("There are no answers to weigh it against.")
+            remark("No answers are stored yet.")
             return
         rows = [
             (
@@ -115,7 +116,7 @@ def match(
         columns = ("answer", "similarity", "serves", "differs in", Column("question", ratio=1))
         console.print(table(*columns, rows=rows))
 
-    told = [
+    described = [
         {
             **_built(each.kept),
             "similarity": each.similarity,
@@ -124,88 +125,80 @@ def match(
         }
         for each in matches
     ]
-    Output(settings).emit(told, draw)
+    context.emit(described, draw)
 
 
 @app.command()
+@shared_options(*WORKSPACE, *OUTPUT)
 def forget(
-    which: Annotated[str, typer.Argument(help="An answer's id, or the ref it was made from.")] = "",
-    session: Annotated[str, typer.Option("--session", help="Those given in it.")] = "",
+    context: CommandContext,
+    which: Annotated[
+        str, typer.Argument(help="The id of an answer, or a ref: all answers made from it.")
+    ] = "",
+    session: Annotated[str, typer.Option("--session", help="Answers given in this session.")] = "",
     contains: Annotated[
-        str, typer.Option("--contains", help="Those with these words in question or answer.")
+        str, typer.Option("--contains", help="Answers with these words in the question or answer.")
     ] = "",
     older_than: Annotated[
-        float, typer.Option("--older-than", min=0, help="Those older than so many hours.")
+        float, typer.Option("--older-than", min=0, help="Answers older than this many hours.")
     ] = 0.0,
-    yes: Annotated[bool, typer.Option("--yes", help="Remove them; else they are shown.")] = False,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
-    output: OutputOption = None,
-    color: ColorOption = None,
+    yes: YesOption = False,
 ) -> None:
-    """Remove answers: one by its id, those made from a ref, or those that fit all the options.
+    """Remove cached answers: one by its id, all made from a ref, or all that match the options.
 
-    Without --yes it only shows which would go.
+    Without --yes it lists the answers that it would remove.
 
     \b
     Examples:
-      holdfast answers forget ans_3f1c09a4b7d2
-      holdfast answers forget ref:log:0123456789abcdef --yes
-      holdfast answers forget --contains refund --older-than 1 --yes
+      holdfast memory answers forget ans_3f1c09a4b7d2
+      holdfast memory answers forget ref:log:0123456789abcdef --yes
+      holdfast memory answers forget --contains refund --older-than 1 --yes
     """
     options = AnswerFilter(
         session=session, contains=contains, older_than_seconds=older_than * 3_600
     )
     if bool(which) == (options != AnswerFilter()):
         raise HoldfastError(
-            "it is not said which answers are meant",
-            where="WHICH",
-            fix="Give an id or a ref, or options such as --contains; not both.",
+            "no answers are named, or in two ways",
+            where="holdfast memory answers forget",
+            fix="Give an id or a ref, or options such as --contains, but not both.",
         )
-    settings = looking(output, color, store)
-    meant = with_engine(
-        settings,
-        Scope(user, workspace),
+    matches = context.run_engine(
         lambda engine: engine.answers.forget(which or options, preview=not yes),
     )
 
     def draw(console: Console) -> None:
-        if not meant:
-            remark("There are no such answers.")
+        if not matches:
+            remark("No answers match.")
             return
-        console.print(_drawn(meant))
-        remark(f"{len(meant):,} removed." if yes else f"{len(meant):,} would go: add --yes.")
+        console.print(_drawn(matches))
+        remark_removal(len(matches), "answer", is_done=yes)
 
-    Output(settings).emit({"removed": yes, "answers": [_built(each) for each in meant]}, draw)
+    context.emit({"removed": yes, "answers": [_built(each) for each in matches]}, draw)
 
 
 @app.command("import")
+@shared_options(*WORKSPACE, *OUTPUT)
 def import_(
+    context: CommandContext,
     file: Annotated[Path, typer.Argument(help="A SQLite file, .jsonl, or CSV with a header.")],
-    table_name: Annotated[str, typer.Option("--table", help="Which table of a SQLite file.")] = "",
+    table_name: Annotated[str, typer.Option("--table", help="The table of a SQLite file.")] = "",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be imported.")
+        bool, typer.Option("--dry-run", help="Report what would be imported; import nothing.")
     ] = False,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
     """Import the cache of another system.
 
-    Rows with a question and an answer become answers, under the context_signature that they have,
-    until they expire. Rows with a key and a value are stored behind refs, each content once, with
-    its hash, its citation and what it is in a line. Importing twice is once.
+    Rows with a question and an answer become cached answers until they expire, in the context that
+    their context_signature names. Rows with a key and a value become stored contents with refs.
+    Importing a file twice changes nothing.
 
     \b
     Examples:
       psql -c "\\copy cache_entries TO 'cache.csv' CSV HEADER"
-      holdfast answers import cache.csv --dry-run
-      holdfast answers import old.db --table semantic_cache
+      holdfast memory answers import cache.csv --dry-run
+      holdfast memory answers import old.db --table semantic_cache
     """
-    settings = looking(output, color, store)
 
     async def work(engine: Holdfast) -> dict[str, Any]:
         counts: Counter[str] = Counter()
@@ -216,35 +209,37 @@ def import_(
                 skipped.append({"row": row.number, "why": fault})
         return {"answers": counts["answers"], "contents": counts["contents"], "skipped": skipped}
 
-    told = with_engine(settings, Scope(user, workspace), work)
+    outcome = context.run_engine(work)
 
     def draw(console: Console) -> None:
-        console.print(f"{told['answers']:,} answers and {told['contents']:,} contents"
-                      f"{' would be imported' if dry_run else ' imported'}.")  # fmt: skip
-        if told["skipped"]:
-            rows = [(str(each["row"]), str(each["why"])) for each in told["skipped"]]
-            console.print(table("row", "left out because", rows=rows))
+        answers = counted(outcome["answers"], "answer")
+        contents = counted(outcome["contents"], "content")
+        verb = "would be imported" if dry_run else "imported"
+        console.print(f"{answers} and {contents} {verb}.")
+        if outcome["skipped"]:
+            rows = [(str(each["row"]), str(each["why"])) for each in outcome["skipped"]]
+            console.print(table("row", "skipped because", rows=rows))
 
-    Output(settings).emit(told, draw)
+    context.emit(outcome, draw)
 
 
 async def _imported(
     engine: Holdfast, row: CachedRow, counts: Counter[str], *, dry_run: bool
 ) -> str:
-    """Store a row; why not, if it is left out."""
-    left = None if row.expires_at is None else row.expires_at - time.time()
-    if left is not None and left <= 0:
-        return "its time is over"
+    """Store a row, or return the reason why it is skipped."""
+    ttl = None if row.expires_at is None else row.expires_at - time.time()
+    if ttl is not None and ttl <= 0:
+        return "it has expired"
     try:
         if row.is_answer:
             if not dry_run:
                 await engine.answers.put(
-                    row.question, row.signature or _IMPORTED, row.answer, ttl=left
+                    row.question, row.signature or _IMPORTED, row.answer, ttl=ttl
                 )
             counts["answers"] += 1
         else:
             if len(row.value) <= engine.options.rules.threshold:
-                return "it is short: what is under cite_threshold stays whole where it is used"
+                return "it is shorter than cite_threshold"
             if not dry_run:
                 await engine.cite(row.value, tool=row.key)
             counts["contents"] += 1
@@ -254,7 +249,7 @@ async def _imported(
 
 
 _IMPORTED = "imported"
-"""The context of imported answers that have none of their own."""
+"""The context of imported answers without a context_signature."""
 
 
 def _built(stored: StoredAnswer) -> dict[str, object]:
@@ -273,7 +268,7 @@ def _built(stored: StoredAnswer) -> dict[str, object]:
     }
 
 
-def _drawn(kept: list[StoredAnswer]) -> Any:
+def _drawn(stored: list[StoredAnswer]) -> Any:
     now = time.time()
     rows = [
         (
@@ -282,14 +277,14 @@ def _drawn(kept: list[StoredAnswer]) -> Any:
             one_line(each.prompt),
             one_line(unpacked(each.answer).text),
         )
-        for each in kept
+        for each in stored
     ]
     numbers = [Column(name, justify="right") for name in ("age", "left", "hits")]
-    shown = (Column("question", ratio=1), Column("answer", ratio=1))
-    return table("id", *numbers, "shared", *shown, rows=rows)
+    texts = (Column("question", ratio=1), Column("answer", ratio=1))
+    return table("id", *numbers, "shared", *texts, rows=rows)
 
 
 def _left(stored: StoredAnswer, now: float) -> str:
     if stored.expires_at is None:
-        return "ever"
-    return age(stored.expires_at - now) if stored.expires_at > now else "over"
+        return "no limit"
+    return age(stored.expires_at - now) if stored.expires_at > now else "expired"

@@ -1,4 +1,4 @@
-"""assemble: the turn that a session's next question would be asked with, part by part."""
+"""assemble: the command that shows how the next turn of a session would be assembled."""
 
 from __future__ import annotations
 
@@ -12,64 +12,64 @@ from rich.table import Column
 from holdfast.assemble import AssembledContext, Intent
 from holdfast.engine import Holdfast, assemble_options
 from holdfast.models.embedding import recall_embedder
-from holdfast.settings import Settings
-from holdfast.store import Scope, Store
+from holdfast.store import Store
 
-from ._output import ColorOption, Output, OutputOption, one_line, remark, table
-from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption, with_store
+from ._context import OUTPUT, WORKSPACE, CommandContext, shared_options
+from ._output import Output, one_line, remark, table
 from ._text import print_text
 
 
+@shared_options(*WORKSPACE, *OUTPUT)
 def assemble(
-    session: Annotated[str, typer.Argument(metavar="SESSION", help="Which session goes on.")],
-    turn: Annotated[str, typer.Argument(metavar="TURN", help="What the user says next.")],
+    context: CommandContext,
+    session: Annotated[str, typer.Argument(metavar="SESSION", help="The session to continue.")],
+    turn: Annotated[str, typer.Argument(metavar="TURN", help="The user's next message.")],
     budget: Annotated[
         int | None,
-        typer.Option("--budget", min=1, help="Most tokens of the request; else assemble_tokens."),
+        typer.Option(
+            "--budget",
+            min=1,
+            help="Maximum tokens of the request; the default is the setting assemble_tokens.",
+        ),
     ] = None,
     intent: Annotated[
-        Intent | None, typer.Option("--intent", help="What the turn is for; else it is detected.")
+        Intent | None,
+        typer.Option("--intent", help="The purpose of the turn; detected if left out."),
     ] = None,
     tag: Annotated[
-        list[str] | None, typer.Option("--tag", help="Facts with this tag come first.")
+        list[str] | None, typer.Option("--tag", help="Prefer facts with this tag.")
     ] = None,
     text: Annotated[
         bool, typer.Option("--text", help="Print the messages as a model would be shown them.")
     ] = False,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
-    """Show the turn that a session's next question would be asked with.
+    """Show the request that would be assembled for a session's next turn.
 
-    What was said comes from `Holdfast.remember`, or from the proxy in the mode assemble. Nothing is
-    remembered or sent by this.
+    Turns come from `Holdfast.remember`, or from the proxy in the mode assemble. This command stores
+    and sends nothing.
 
     \b
     Examples:
-      holdfast assemble alfred "What did we decide about the database?"
-      holdfast assemble alfred "Plan the release" --budget 2000 --text
-      holdfast assemble alfred "When is my flight?" --output json | jq .sources
+      holdfast memory assemble alfred "What did we decide about the database?"
+      holdfast memory assemble alfred "Plan the release" --budget 2000 --text
+      holdfast memory assemble alfred "When is my flight?" --output json | jq .sources
     """
-    settings = Settings.load(output=output, color=color, store_url=store)
 
     async def work(opened: Store) -> AssembledContext:
-        engine = Holdfast(opened, Scope(user, workspace))
-        engine.embedder = recall_embedder(settings)
-        engine.assembler.options = assemble_options(settings)
+        engine = Holdfast(opened, context.scope)
+        engine.embedder = recall_embedder(context.settings)
+        engine.assembler.options = assemble_options(context.settings)
         return await engine.assemble(
             session=session, user_turn=turn, intent=intent, topic_tags=tag, token_budget=budget
         )
 
-    context = with_store(settings, work)
+    assembled = context.run(work)
     if text:
-        for message in context.messages:
+        for message in assembled.messages:
             typer.echo(f"--- {message['role']}")
-            print_text(Output(settings).console, message["content"])
+            print_text(Output(context.settings).console, message["content"])
         return
-    Output(settings).emit(_described(context), lambda console: _draw(console, context))
+    context.emit(_described(assembled), lambda console: _draw(console, assembled))
 
 
 def _draw(console: Console, context: AssembledContext) -> None:
@@ -89,8 +89,8 @@ def _draw(console: Console, context: AssembledContext) -> None:
     numbers = (Column("tokens", justify="right"), Column("of", justify="right"))
     columns = (
         "part",
-        "stands for",
-        "shown",
+        "source",
+        "level",
         *numbers,
         Column("score", justify="right"),
         "role",

@@ -1,4 +1,4 @@
-"""cite: a short citation of a long content, whose original is stored."""
+"""cite: the command that stores a content and prints its citation."""
 
 from __future__ import annotations
 
@@ -11,44 +11,40 @@ from rich.console import Console
 from holdfast.cite import Citation
 from holdfast.engine import Holdfast, fit_options
 from holdfast.errors import HoldfastError
-from holdfast.settings import Settings
-from holdfast.store import Scope, Store
+from holdfast.store import Store
 from holdfast.store.refs import KIND
 
+from ._context import OUTPUT, WORKSPACE, CommandContext, shared_options
 from ._input import read_content
-from ._output import ColorOption, Output, OutputOption, remark
-from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption, with_store
+from ._output import remark
 from ._text import print_text
 
 
+@shared_options(*WORKSPACE, *OUTPUT)
 def cite(
+    context: CommandContext,
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="Any content; - reads standard input.")
     ],
     question: Annotated[
-        str | None, typer.Option("--question", help="What the content is wanted for.")
+        str | None, typer.Option("--question", help="What the content is needed for.")
     ] = None,
     kind: Annotated[
-        str | None, typer.Option("--kind", help="log, json_rows, html, …; found out if left out.")
+        str | None, typer.Option("--kind", help="log, json_rows, html, …; detected if left out.")
     ] = None,
     url: Annotated[str | None, typer.Option("--url", help="Where the content came from.")] = None,
     max_tokens: Annotated[
         int | None,
         typer.Option(
-            "--max-tokens", min=60, help="Most tokens, also where that is much; else 400."
+            "--max-tokens", min=60, help="Maximum tokens of the citation; the default is 400."
         ),
     ] = None,
     session: Annotated[str, typer.Option("--session", help="The session it belongs to.")] = "",
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
-    """Store a content and print the citation that takes its place in a conversation.
+    """Store a content and print the short citation that replaces it in a conversation.
 
-    The citation says what the content is, quotes what matters for the question, errors first, and
-    names the ref that opens the rest. Content of at most 1,000 characters stays as it is, and is
+    The citation describes the content, quotes what matters for the question, errors first, and
+    names the ref that opens the rest. Content of at most 1,000 characters is printed unchanged and
     not stored.
 
     \b
@@ -57,26 +53,27 @@ def cite(
       holdfast cite rows.json --question "which orders are late?"
       curl -s https://example.com | holdfast cite - --url https://example.com
     """
-    settings = Settings.load(
-        output=output, color=color, store_url=store, cite_max_tokens=max_tokens
-    )
     if kind is not None and not KIND.fullmatch(kind):
         raise HoldfastError(
-            "the kind is no name", where="--kind", fix="Use small letters, digits and _, as in log."
+            "the kind is not a valid name",
+            where="--kind",
+            fix="Use lowercase letters, digits and _, as in log.",
         )
-    content = read_content(file, settings)
-    scope = Scope(user, workspace, session)
+    content = read_content(file, context.settings)
 
     async def work(opened: Store) -> Citation:
-        options = fit_options(settings)
-        rules = msgspec.structs.replace(options.rules, room=max_tokens or 0)
-        engine = Holdfast(opened, scope, options=msgspec.structs.replace(options, rules=rules))
+        options = fit_options(context.settings)
+        if max_tokens is not None:
+            rules = options.rules
+            rules = msgspec.structs.replace(rules, room=max_tokens, most_tokens=max_tokens)
+            options = msgspec.structs.replace(options, rules=rules)
+        engine = Holdfast(opened, context.scope.of(session), options=options)
         return await engine.cite(content, kind=kind, question=question, source_url=url)
 
-    citation = with_store(settings, work, creates=True)
-    Output(settings).emit(_described(citation), lambda console: _draw(console, citation))
+    citation = context.run(work, creates=True)
+    context.emit(_described(citation), lambda console: _draw(console, citation))
     if not citation.ref_id:
-        remark("Short enough to stay as it is: nothing was stored.")
+        remark("The content is short enough to send as it is, so nothing was stored.")
 
 
 def _draw(console: Console, citation: Citation) -> None:

@@ -1,4 +1,4 @@
-"""compare: the same questions asked of a whole history and of assembled turns."""
+"""compare: the command that compares answers from a full history and from assembled turns."""
 
 from __future__ import annotations
 
@@ -17,46 +17,53 @@ from holdfast.assemble.requests import said_in
 from holdfast.engine import Holdfast
 from holdfast.models.embedding import recall_embedder
 from holdfast.settings import Settings
-from holdfast.store.memory import MemoryStore
+from holdfast.store.opening import open_memory
 from holdfast.wire import read
 
+from ._context import OUTPUT, CommandContext, shared_options
 from ._input import limits_of, read_body
-from ._output import ColorOption, Output, OutputOption, one_line, table
+from ._output import counted, one_line, table
 
 
+@shared_options(*OUTPUT)
 def compare(
+    context: CommandContext,
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILE…", help="Requests with their histories; - is standard input."),
+        typer.Argument(
+            metavar="FILE…", help="Requests with long histories; - reads standard input."
+        ),
     ],
     question: Annotated[
         list[str] | None,
-        typer.Option("--question", help="What is asked; else four questions of every kind."),
+        typer.Option(
+            "--question",
+            help="A question to ask; the default is four questions of different kinds.",
+        ),
     ] = None,
     budget: Annotated[
-        int, typer.Option("--budget", min=200, help="Most tokens of an assembled turn.")
+        int, typer.Option("--budget", min=200, help="Maximum tokens of an assembled turn.")
     ] = 3_000,
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
-    """Ask the same questions of a whole history and of assembled turns, and compare the answers.
+    """Compare answers from the full history with answers from assembled turns.
 
-    The offline model answers: it quotes what it is shown, so that a difference means that something
-    it would have quoted is missing. Nothing is stored.
+    The offline model answers. It quotes its context, so a different answer means that the assembled
+    turn lacks something it would have quoted. Nothing is stored. The exit code is 1 if an answer
+    differs.
 
     \b
     Examples:
-      holdfast compare request.json
-      holdfast compare chat.json --question "Which database did we choose?" --budget 2000
+      holdfast memory compare request.json
+      holdfast memory compare chat.json --question "Which database did we choose?" --budget 2000
     """
-    settings = Settings.load(output=output, color=color)
+    settings = context.settings
     rows: list[tuple[str, Comparison]] = []
     for file in files:
         history = _history(file, settings)
         answers = asyncio.run(_compared(history, question or list(QUERIES), budget, settings))
         rows += [(Path(file).name, each) for each in answers]
     data = [{"file": name, **_described(each)} for name, each in rows]
-    Output(settings).emit(data, lambda console: _draw(console, rows))
+    context.emit(data, lambda console: _draw(console, rows))
     if not all(each.is_alike for _, each in rows):
         raise typer.Exit(1)
 
@@ -73,7 +80,7 @@ def _history(file: str, settings: Settings) -> list[dict[str, Any]]:
 async def _compared(
     history: list[dict[str, Any]], questions: list[str], budget: int, settings: Settings
 ) -> list[Comparison]:
-    engine = Holdfast(MemoryStore())
+    engine = Holdfast(open_memory())
     engine.embedder = recall_embedder(settings)
     await engine.remember("compared", history)
     await engine.facts.extract(history, session="compared")
@@ -90,7 +97,7 @@ def _draw(console: Console, rows: list[tuple[str, Comparison]]) -> None:
     answers = [_row(name, each) for name, each in rows]
     console.print(table("file", "question", "intent", *right, rows=answers))
     alike = sum(each.is_alike for _, each in rows)
-    console.print(f"{alike} of {len(rows)} answers are alike (over {SIMILAR}).")
+    console.print(f"{alike} of {counted(len(rows), 'answer')} alike (similarity over {SIMILAR}).")
 
 
 def _row(name: str, each: Comparison) -> list[object]:

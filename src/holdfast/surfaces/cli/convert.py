@@ -1,4 +1,4 @@
-"""convert: write a request in another provider's dialect."""
+"""convert: the command that translates a request into another provider's dialect."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def convert(
 ) -> None:
     """Write a request in another provider's dialect.
 
-    Text, tools, calls and results are carried over; what is not is listed on stderr.
+    Text, tools, calls and results are converted; losses are listed on stderr.
 
     \b
     Examples:
-      holdfast convert request.json --to anthropic > anthropic.json
-      holdfast convert request.json --to gemini --write gemini.json
+      holdfast request convert request.json --to anthropic > anthropic.json
+      holdfast request convert request.json --to gemini --write gemini.json
     """
     limits = limits_of(Settings.load())
     conversation = holdfast.read(read_body(file, limits), dialect, limits=limits)
     converted = holdfast.convert(conversation, to)
     write_body(converted.body, write)
     for loss in converted.lost:
-        remark(f"not carried over: {loss.path}: {loss.message}")
+        remark(f"not converted: {loss.path}: {loss.message}")

@@ -1,4 +1,4 @@
-"""count: the tokens of a request, a text or a folder of sources."""
+"""count: the command that counts the tokens of a request, a text or a folder."""
 
 from __future__ import annotations
 
@@ -26,26 +26,29 @@ from holdfast.tokens.limits import ModelContextRegistry
 from holdfast.tokens.reading import read_request
 from holdfast.wire import Conversation, Limits
 
+from ._context import OUTPUT, CommandContext, shared_options
 from ._input import DialectOption, limits_of, read_body
-from ._output import ColorOption, Output, OutputOption, remark, table
+from ._output import Output, remark, table
 
 LARGEST = 5
 _LARGEST_TEXT = 33_554_432
 _NOT_TEXT = "not text"
 _MOST_REMARKS = 10
-"""Files that were not counted, named in the terminal: a folder of pictures has thousands."""
+"""Limits the remarks about skipped files: a folder of pictures has thousands."""
 _LONGEST_NAME = 200
 CALIBRATION = "calibration.json"
 
 
 class CountedFrame(NamedTuple):
-    """What a count is measured against."""
+    """The context window and the cost of a count."""
 
     window: int | None
     cost: Decimal | None
 
 
+@shared_options(*OUTPUT)
 def count(
+    context: CommandContext,
     file: Annotated[
         str,
         typer.Argument(
@@ -54,24 +57,29 @@ def count(
     ],
     dialect: DialectOption = None,
     model: Annotated[
-        str | None, typer.Option("--model", help="The model; else the one the request names.")
+        str | None,
+        typer.Option("--model", help="The model; the default is the one that the request names."),
     ] = None,
     platform: Annotated[
         str,
         typer.Option(
-            "--platform", help="Where it goes, if not to the vendor: openrouter, groq, ollama …"
+            "--platform",
+            help="Where the request goes, if not to the vendor: openrouter, groq, ollama, …",
         ),
     ] = "",
     reported: Annotated[
         int | None,
-        typer.Option("--reported", metavar="N", help="Learn from what the provider reported."),
+        typer.Option(
+            "--reported",
+            metavar="N",
+            help="Improve later counts with the tokens that the provider reported.",
+        ),
     ] = None,
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
-    """Count input tokens before they are sent.
+    """Count the input tokens of a request, a text or a folder.
 
-    The upper bound holds in at least 99 of 100 cases; the accuracy says what the count rests on.
+    The real number exceeds the upper bound in at most 1 of 100 cases. The accuracy is exact,
+    calibrated or heuristic.
 
     \b
     Examples:
@@ -80,7 +88,7 @@ def count(
       holdfast count src/ --model gpt-5
       holdfast count request.json --reported 1284
     """
-    settings = Settings.load(output=output, color=color)
+    settings = context.settings
     out = Output(settings)
     if file != "-" and Path(file).is_dir():
         _count_folder(Path(file), model or "", out)
@@ -120,7 +128,7 @@ def _count_file(
 
 
 def _request(body: bytes, dialect: str | None, limits: Limits) -> Conversation | None:
-    """The request in a file; None if it is a plain text."""
+    """Return the request in a file, or None if it is plain text."""
     try:
         return read_request(body, dialect, limits)
     except WireError as error:
@@ -135,7 +143,7 @@ def _text(body: bytes, where: str) -> str:
         return body.decode()
     except UnicodeDecodeError:
         raise HoldfastError(
-            "the file is neither a request nor a text",
+            "the file is neither a request nor text",
             where=where,
             fix="Give a JSON request body or UTF-8 text.",
         ) from None
@@ -154,19 +162,19 @@ def _learn(
     ignored = calibration.ignored
     calibration.observe(counted, reported)
     if calibration.ignored > ignored:
-        remark(f"Reported {reported:,}: too far from the count to learn from; ignored.")
+        remark(f"Reported {reported:,}: ignored, because it is too far from the count.")
         return
     error = (counted.tokens - reported) / reported
-    remark(f"Reported {reported:,}: the count is off by {error:+.1%}; noted.")
+    remark(f"Reported {reported:,}: the count is off by {error:+.1%}; saved for later counts.")
     if folder is None:
         return
     try:
         replace_file(folder / CALIBRATION, calibration.dump())
     except OSError as error_:
         raise HoldfastError(
-            f"what was learnt cannot be kept: {error_.strerror}",
+            f"the calibration cannot be saved: {error_.strerror}",
             where=str(folder),
-            fix="Set data_dir to a folder that can be written.",
+            fix="Set data_dir to a writable folder.",
         ) from error_
 
 
@@ -215,8 +223,10 @@ def _largest_table(counted: TokenCount, conversation: Conversation) -> object:
 
 
 def _summary(counted: TokenCount, frame: CountedFrame) -> str:
-    known = provenance(counted.family)
-    rests_on = f" on {known.records:,} requests" if known and counted.accuracy != "exact" else ""
+    measured = provenance(counted.family)
+    rests_on = (
+        f" on {measured.records:,} requests" if measured and counted.accuracy != "exact" else ""
+    )
     parts = [f"{counted.model or 'no model named'}: {counted.accuracy}{rests_on}"]
     if frame.window:
         parts.append(f"{counted.tokens / frame.window:.1%} of a window of {frame.window:,}")
@@ -259,11 +269,11 @@ def _data(
 def _count_folder(folder: Path, model: str, out: Output) -> None:
     skipped: list[tuple[str, str]] = []
 
-    def pass_over(error: OSError) -> None:
-        # A folder that cannot be read, or that is gone meanwhile, ends nothing.
+    def skip(error: OSError) -> None:
+        # Skip a folder that cannot be read, or that was removed meanwhile.
         skipped.append((_shown(Path(error.filename), folder), error.strerror or "cannot be read"))
 
-    walked = os.walk(folder, onerror=pass_over)
+    walked = os.walk(folder, onerror=skip)
     paths = sorted(Path(at, name) for at, _, names in walked for name in names)
     paths = [path for path in paths if not _hidden(path, folder) and path.is_file()]
     rows: list[tuple[str, int]] = []
@@ -287,10 +297,10 @@ def _count_folder(folder: Path, model: str, out: Output) -> None:
         console.print(f"\n{len(rows)} files{note}: {total:,} tokens")
 
     for name, reason in skipped[:_MOST_REMARKS]:
-        remark(f"holdfast: {name[:_LONGEST_NAME]} was not counted: {reason}")
+        remark(f"holdfast: skipped {name[:_LONGEST_NAME]}: {reason}")
     if len(skipped) > _MOST_REMARKS:
         more = len(skipped) - _MOST_REMARKS
-        remark(f"holdfast: {more} more were not counted; --output json names them all")
+        remark(f"holdfast: skipped {more} more; --output json lists them all")
     data: dict[str, object] = {
         "tokens": total,
         "model": model or None,
@@ -310,10 +320,10 @@ def _hidden(path: Path, folder: Path) -> bool:
 
 
 def _text_in(path: Path) -> str:
-    """The text of a file, or an error that says why it has none."""
+    """Return the text of a file, or raise an OSError with the reason."""
     if path.stat().st_size > _LARGEST_TEXT:
-        raise OSError(0, "larger than 32 MB, which no prompt is")
+        raise OSError(0, "larger than 32 MB")
     data = path.read_bytes()
-    if b"\x00" in data[:8192]:  # it may be UTF-8 all the same, and is no text
+    if b"\x00" in data[:8192]:  # binary files may be valid UTF-8
         raise OSError(0, _NOT_TEXT)
     return data.decode()

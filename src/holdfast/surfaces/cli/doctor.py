@@ -1,4 +1,4 @@
-"""doctor: what of this installation works, what does not, and what to do about it."""
+"""doctor: the command that checks the installation and lists the next steps."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from holdfast.store import Store
 from holdfast.store.postgres.address import without_password
 
 from ._clients import INSTALLS
-from ._output import ColorOption, Output, OutputOption, table
-from ._store import StoreOption, with_store
+from ._context import OUTPUT, STORE, CommandContext, shared_options, with_store
+from ._output import Output, counted, table
 from .stats import fetch
 
 _PATIENCE_SECONDS = 5.0
@@ -39,29 +39,28 @@ _KEYS: dict[Family, tuple[str, ...]] = {
 }
 
 
-class Finding(NamedTuple):
-    """One thing that was looked at."""
+class CheckResult(NamedTuple):
+    """The result of one check."""
 
-    what: str
+    check: str
     state: State
-    told: str
-    """What was seen; never a secret."""
-    do: str = ""
-    """The next step; nothing where all is well."""
+    result: str
+    """A sentence for people, without secrets."""
+    fix: str = ""
+    """The next step; empty if nothing needs to be done."""
 
 
+@shared_options(*STORE, *OUTPUT)
 def doctor(
-    store: StoreOption = None,
+    context: CommandContext,
     network: Annotated[
-        bool, typer.Option("--network/--no-network", help="Whether to knock at upstreams.")
+        bool, typer.Option("--network/--no-network", help="Connect to upstreams.")
     ] = True,
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
-    """Check this installation: versions, settings, store, port, upstreams, keys, programs.
+    """Check the installation: version, store, port, upstreams, keys, programs and extras.
 
-    Keys are only said to be there or not. Upstreams get a connection and no request. The exit code
-    is 1 if something cannot work as it is configured.
+    Keys are reported as present or missing, never shown. Upstreams get a connection but no request.
+    The exit code is 1 if something cannot work as configured.
 
     \b
     Examples:
@@ -69,35 +68,35 @@ def doctor(
       holdfast doctor --no-network
       holdfast doctor --output json | jq '.[] | select(.state == "fault")'
     """
-    settings = Settings.load(output=output, color=color, store_url=store)
-    findings = [finding for check in _checks(network) for finding in check(settings)]
+    settings = context.settings
+    results = [result for check in _checks(network) for result in check(settings)]
     out = Output(settings)
 
     def draw(console: Console) -> None:
         rows = [
-            (f.what, Text(f.state, style=_COLOURS[f.state]), f"{f.told} {f.do}".rstrip())
-            for f in findings
+            (r.check, Text(r.state, style=_COLOURS[r.state]), f"{r.result} {r.fix}".rstrip())
+            for r in results
         ]
-        console.print(table("what", "state", "seen, and what to do", rows=rows))
+        console.print(table("check", "state", "result and next step", rows=rows))
 
-    out.emit([finding._asdict() for finding in findings], draw)
-    if any(finding.state == "fault" for finding in findings):
+    out.emit([result._asdict() for result in results], draw)
+    if any(result.state == "fault" for result in results):
         raise typer.Exit(1)
 
 
-def _checks(network: bool) -> Iterator[Callable[[Settings], Iterator[Finding]]]:
+def _checks(network: bool) -> Iterator[Callable[[Settings], Iterator[CheckResult]]]:
     yield from (_versions, _store, _port)
     yield _reached if network else _named
     yield from (_keys, _programs, _extras)
 
 
-def _versions(_: Settings) -> Iterator[Finding]:
-    told = f"holdfast {holdfast.__version__}, Python {platform.python_version()}"
-    yield Finding("version", "ok", f"{told}, {platform.system()}.")
+def _versions(_: Settings) -> Iterator[CheckResult]:
+    version = f"holdfast {holdfast.__version__}, Python {platform.python_version()}"
+    yield CheckResult("version", "ok", f"{version}, {platform.system()}.")
 
 
-def _store(settings: Settings) -> Iterator[Finding]:
-    """Whether the store opens, and whether what is in it is sound."""
+def _store(settings: Settings) -> Iterator[CheckResult]:
+    """Check that the store opens and that its contents match their hashes."""
 
     async def work(opened: Store) -> tuple[str, int]:
         scopes = await opened.scopes()
@@ -106,27 +105,29 @@ def _store(settings: Settings) -> Iterator[Finding]:
     try:
         url, damages = with_store(settings, work)
     except HoldfastError as error:
-        yield Finding("store", "fault", f"{error.what} ({error.where}).", error.fix or "")
+        yield CheckResult("store", "fault", f"{error.what} ({error.where}).", error.fix or "")
         return
     if damages:
-        told = f"{without_password(url)}: {damages:,} contents are damaged."
-        yield Finding("store", "fault", told, "`holdfast store verify` names them.")
+        text = f"{without_password(url)}: {counted(damages, 'damaged content')}."
+        yield CheckResult("store", "fault", text, "`holdfast store verify` lists them.")
     else:
-        yield Finding("store", "ok", f"{without_password(url)} is sound.")
+        yield CheckResult(
+            "store", "ok", f"{without_password(url)}: all contents match their hashes."
+        )
 
 
-def _port(settings: Settings) -> Iterator[Finding]:
-    """Whether the proxy's port is free, or a proxy of ours there already."""
+def _port(settings: Settings) -> Iterator[CheckResult]:
+    """Check that the proxy's port is free, or that a Holdfast proxy uses it."""
     host, port = settings.serve_host, settings.serve_port
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as knock:
-        knock.settimeout(_PATIENCE_SECONDS)
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.settimeout(_PATIENCE_SECONDS)
         try:
-            taken = knock.connect_ex((host, port)) == 0
+            is_used = probe.connect_ex((host, port)) == 0
         except OSError:
-            taken = False
-    if not taken:
-        yield Finding("port", "ok", f"{host}:{port} is free for `holdfast serve`.")
+            is_used = False
+    if not is_used:
+        yield CheckResult("port", "ok", f"{host}:{port} is free for `holdfast serve`.")
         return
     try:
         fetch(
@@ -134,36 +135,36 @@ def _port(settings: Settings) -> Iterator[Finding]:
             settings.serve_token,
         )
     except HoldfastError as error:
-        # A proxy that wants its token is a proxy of ours; others say other things.
-        ours = "token" in error.what
-        told = f"{host}:{port} is in use, and {error.what}."
-        do = error.fix or "" if ours else "End what listens there, or choose `--port`."
-        yield Finding("port", "note" if ours else "fault", told, do)
+        # Only a Holdfast proxy asks for a token.
+        is_proxy = "token" in error.what
+        text = f"{host}:{port} is in use, and {error.what}."
+        fix = error.fix or "" if is_proxy else "Stop the program on this port, or use `--port`."
+        yield CheckResult("port", "note" if is_proxy else "fault", text, fix)
     else:
-        yield Finding("port", "ok", f"a Holdfast proxy answers at {host}:{port}.")
+        yield CheckResult("port", "ok", f"a Holdfast proxy answers at {host}:{port}.")
 
 
-def _named(settings: Settings) -> Iterator[Finding]:
-    """The upstreams that the settings name."""
+def _named(settings: Settings) -> Iterator[CheckResult]:
+    """List the upstreams that the settings name."""
     try:
         upstreams = Upstreams(settings).addresses()
     except HoldfastError as error:
-        yield Finding("upstreams", "fault", f"{error.what} ({error.where}).", error.fix or "")
+        yield CheckResult("upstreams", "fault", f"{error.what} ({error.where}).", error.fix or "")
         return
     for name, url in upstreams.items():
-        yield Finding(f"upstream {name}", "ok", url)
+        yield CheckResult(f"upstream {name}", "ok", url)
     if not upstreams:
-        do = "Give `holdfast serve --openai URL`, or run a program with `holdfast wrap`."
-        yield Finding("upstreams", "note", "none is set: the offline model answers.", do)
+        fix = "Give `holdfast serve --openai URL`, or run a program with `holdfast wrap`."
+        yield CheckResult("upstreams", "note", "none is set: the offline model answers.", fix)
 
 
-def _reached(settings: Settings) -> Iterator[Finding]:
-    """Whether somebody listens where the upstreams are; no request and no key goes out."""
-    for finding in _named(settings):
-        url = finding.told
+def _reached(settings: Settings) -> Iterator[CheckResult]:
+    """Connect to the upstreams, without sending a request or a key."""
+    for result in _named(settings):
+        url = result.result
         parts = urlsplit(url)
-        if finding.state != "ok" or not parts.hostname:
-            yield finding
+        if result.state != "ok" or not parts.hostname:
+            yield result
             continue
         secure = parts.scheme == "https"
         kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
@@ -172,40 +173,41 @@ def _reached(settings: Settings) -> Iterator[Finding]:
             connection.connect()
         except OSError as error:
             why = error.strerror or type(error).__name__
-            do = "Check the address and the network; behind a company's proxy, its certificate."
-            yield finding._replace(state="fault", told=f"{url} cannot be reached: {why}.", do=do)
+            text = f"{url} cannot be reached: {why}."
+            fix = "Check the address, the network and, behind a company proxy, its certificate."
+            yield result._replace(state="fault", result=text, fix=fix)
         else:
-            yield finding._replace(told=f"{url} answers the door.")
+            yield result._replace(result=f"{url} accepts connections.")
         finally:
             connection.close()
 
 
-def _keys(settings: Settings) -> Iterator[Finding]:
-    """Which keys are there, for clients and in the settings."""
+def _keys(settings: Settings) -> Iterator[CheckResult]:
+    """Check which API keys are set, in the environment and in the settings."""
     environment = environment_for_programs()
     for family, names in _KEYS.items():
         places = [name for name in names if environment.get(name)]
-        if getattr(settings, f"{family}_key"):
-            places.append(f"the setting {family}_key")
+        if settings.upstream(family).key:
+            places.append(f"the setting upstreams.{family}")
         if places:
-            yield Finding(f"key {family}", "ok", f"there, in {' and '.join(places)}.")
+            yield CheckResult(f"key {family}", "ok", f"set, in {' and '.join(places)}.")
         else:
-            told = f"not in {names[0]} nor in the settings."
-            yield Finding(f"key {family}", "note", told, f"Needed only for {OFFICIAL[family]}.")
+            text = f"not set, neither in {names[0]} nor in the settings."
+            yield CheckResult(f"key {family}", "note", text, f"Needed only for {OFFICIAL[family]}.")
 
 
-def _programs(_: Settings) -> Iterator[Finding]:
-    """Which programs `holdfast wrap` would find."""
-    there = [name for name in INSTALLS if shutil.which(name)]
-    told = f"{', '.join(there)} can be run with `holdfast wrap`." if there else "none is installed."
-    yield Finding("programs", "ok" if there else "note", told)
+def _programs(_: Settings) -> Iterator[CheckResult]:
+    """List the agents that `holdfast wrap` can run."""
+    names = ", ".join(name for name in INSTALLS if shutil.which(name))
+    text = f"{names} can be run with `holdfast wrap`." if names else "none is installed."
+    yield CheckResult("programs", "ok" if names else "note", text)
 
 
-def _extras(_: Settings) -> Iterator[Finding]:
-    """Which optional parts are installed."""
+def _extras(_: Settings) -> Iterator[CheckResult]:
+    """List the optional parts of Holdfast."""
     for extra, about in EXTRAS.items():
         if is_installed(extra):
-            yield Finding(f"extra {extra}", "ok", f"installed: {about.gives}.")
+            yield CheckResult(f"extra {extra}", "ok", f"installed: {about.gives}.")
         else:
-            told = f"not installed: {about.gives}."
-            yield Finding(f"extra {extra}", "note", told, how_to_install(extra))
+            text = f"not installed: {about.gives}."
+            yield CheckResult(f"extra {extra}", "note", text, how_to_install(extra))

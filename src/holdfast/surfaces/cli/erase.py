@@ -1,4 +1,4 @@
-"""erase: remove a session, a tenant or everything from the store, for good."""
+"""erase: the command that deletes a session, a tenant or everything for good."""
 
 from __future__ import annotations
 
@@ -10,34 +10,35 @@ import typer
 from rich.console import Console
 
 from holdfast.errors import HoldfastError
-from holdfast.settings import Settings
 from holdfast.store import Scope, Store
 from holdfast.store.records import Erased
 
-from ._output import ColorOption, Output, OutputOption, remark
-from ._store import DEFAULT, StoreOption, UserOption, scopes_of, with_store
+from ._context import OUTPUT, STORE, CommandContext, shared_options
+from ._output import counted, remark
 
 
+@shared_options(*STORE, "user", *OUTPUT)
 def erase(
-    session: Annotated[str, typer.Option("--session", help="This session, of any tenant.")] = "",
-    tenant: Annotated[
-        str, typer.Option("--tenant", "--workspace", help="All that this tenant has.")
+    context: CommandContext,
+    session: Annotated[
+        str, typer.Option("--session", help="Erase this session, whichever tenant it belongs to.")
     ] = "",
-    everything: Annotated[bool, typer.Option("--all", help="All that anybody has.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask first.")] = False,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    output: OutputOption = None,
-    color: ColorOption = None,
+    tenant: Annotated[
+        str, typer.Option("--tenant", "--workspace", help="Erase everything of this tenant.")
+    ] = "",
+    everything: Annotated[
+        bool, typer.Option("--all", help="Erase everything of everybody.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Remove a session, a tenant or everything, for good.
+    """Delete a session, a tenant or everything for good.
 
-    That is every record: requests, originals, citations, remembered turns, facts, answers, tools,
-    journals. Then the files of the database are overwritten, also while a proxy uses them. On
-    PostgreSQL each table is written anew, and locked meanwhile. There is no way back. Backups,
-    exports and the log of a PostgreSQL server are not touched.
+    This removes every record: requests, originals, citations, remembered turns, facts, answers,
+    tools and journals. Then the files of the database are overwritten, even while a proxy uses
+    them. On PostgreSQL each table is rewritten, and locked while that runs. This cannot be undone.
+    Backups, exports and the logs of a PostgreSQL server are not changed.
 
-    The exit code is 1 if nothing was there to erase, or if bytes may be left in the files.
+    The exit code is 1 if there was nothing to erase, or if bytes may be left in the files.
 
     \b
     Examples:
@@ -47,11 +48,10 @@ def erase(
     """
     if everything == bool(session or tenant):
         raise HoldfastError(
-            "it is not said what is to be erased",
+            "nothing is named to erase",
             where="holdfast store erase",
             fix="Give --session NAME, --tenant NAME or --all.",
         )
-    settings = Settings.load(output=output, color=color, store_url=store)
     if not yes:
         _ask(_meant(session, tenant))
 
@@ -59,33 +59,37 @@ def erase(
         if everything:
             erased = await opened.erase_all()
         elif session:
-            scopes = await scopes_of(opened, user, tenant)
+            scopes = await context.scopes(opened, tenant)
             erased = await _erase_session(opened, scopes, session)
         else:
-            erased = await opened.erase(Scope(user, tenant))
+            erased = await opened.erase(Scope(context.scope.user, tenant))
         return erased, await opened.scrub(whole=True)
 
-    erased, is_overwritten = with_store(settings, work)
+    erased, is_overwritten = context.run(work)
 
     def draw(console: Console) -> None:
-        console.print(
-            f"Erased {erased.sessions:,} sessions with {erased.turns:,} requests, "
-            f"{erased.refs:,} refs and {erased.records:,} other records."
-        )
+        console.print(f"Erased {described(erased)}.")
 
-    Output(settings).emit({**msgspec.to_builtins(erased), "overwritten": is_overwritten}, draw)
+    context.emit({**msgspec.to_builtins(erased), "overwritten": is_overwritten}, draw)
     if not erased and (session or tenant):
-        remark("There was nothing of that name: `holdfast stats --by session` lists sessions.")
+        remark("Nothing has that name: `holdfast stats --by session` lists sessions.")
         raise typer.Exit(1)
     if not is_overwritten:
         fail_to_overwrite()
 
 
+def described(erased: Erased) -> str:
+    """Return the numbers of erased records."""
+    sessions, requests = counted(erased.sessions, "session"), counted(erased.turns, "request")
+    refs, records = counted(erased.refs, "ref"), counted(erased.records, "other record")
+    return f"{sessions} with {requests}, {refs} and {records}"
+
+
 def fail_to_overwrite() -> NoReturn:
-    """Say that removed bytes may be left, and exit with 1, so that scripts do not go on."""
+    """Report that removed bytes may be left, and exit with 1, so that scripts stop."""
     remark(
-        "The records are removed, but their bytes may be left in the database's files: another "
-        "process read an older state, or the disk has no room for a second copy. Run "
+        "The records are deleted, but their bytes may be left in the database's files: another "
+        "process was reading an older state, or the disk has no room for a second copy. Run "
         "`holdfast store gc --overwrite` later."
     )
     raise typer.Exit(1)
@@ -109,15 +113,17 @@ def _meant(session: str, tenant: str) -> str:
 
 
 def is_terminal() -> bool:
-    """Return whether a person can be asked."""
+    """Return whether standard input is a terminal."""
     return sys.stdin.isatty()
 
 
 def _ask(what: str) -> None:
     if not is_terminal():
         raise HoldfastError(
-            "nobody can be asked whether to erase", where="standard input", fix="Add --yes."
+            "standard input is not a terminal, so there is nobody to confirm",
+            where="holdfast store erase",
+            fix="Add --yes.",
         )
-    if not typer.confirm(f"Erase {what}? There is no way back.", err=True):
+    if not typer.confirm(f"Erase {what}? This cannot be undone.", err=True):
         remark("Nothing was erased.")
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""fit: a request made to fit a limit."""
+"""fit: the command that shortens a request until it fits a limit."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from rich.table import Column, Table
 from holdfast.fitting import Fitted
 from holdfast.fitting import fit as make_fit
 from holdfast.fitting.folding import estimated_savings
-from holdfast.settings import Settings
 from holdfast.tokens import TokenCount, count
 from holdfast.trim import STRATEGIES
 from holdfast.trim.strategies import strategy_named
 from holdfast.wire import Conversation, Text, ToolResult, read
 
+from ._context import COLOR, CommandContext, shared_options
 from ._input import (
     DialectOption,
     FileArgument,
@@ -26,43 +26,46 @@ from ._input import (
     read_body,
     write_body,
 )
-from ._output import ColorOption, printable, remark, table
+from ._output import printable, remark, table
 
 _WORDS = 48
 
 
+@shared_options(*COLOR)
 def fit(
+    context: CommandContext,
     file: FileArgument,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", min=1, help="Most input tokens; else what the model can take."),
+        typer.Option(
+            "--limit", min=1, help="Maximum input tokens; the default is the limit of the model."
+        ),
     ] = None,
     output_tokens: Annotated[
         int | None,
-        typer.Option("--output-tokens", min=0, help="Room to leave for the answer."),
+        typer.Option("--output-tokens", min=0, help="Tokens to leave free for the answer."),
     ] = None,
     strategy: Annotated[
-        str, typer.Option("--strategy", help=f"auto, {', '.join(STRATEGIES)}.")
+        str, typer.Option("--strategy", help=f"One of auto, {', '.join(STRATEGIES)}.")
     ] = "auto",
     preview: Annotated[
         bool,
         typer.Option(
             "--preview",
-            help="Say what would be done, and what each strategy could save; write nothing.",
+            help="Print the edits, and what each strategy could save; write no request.",
         ),
     ] = False,
     diff: Annotated[
-        bool, typer.Option("--diff", help="Show the messages before and after, side by side.")
+        bool, typer.Option("--diff", help="Show the messages before and after side by side.")
     ] = False,
     dialect: DialectOption = None,
     model: ModelOption = None,
     write: WriteOption = None,
-    color: ColorOption = None,
 ) -> None:
-    """Write a request that fits, and say on stderr what was done.
+    """Shorten a request until it fits a limit, and list the edits on stderr.
 
-    Anchors stay: system text, the first and the latest question, stated rules, the last results.
-    Older tool results are shortened, then whole exchanges folded into a digest.
+    These stay: the system prompt, the first and the latest question, stated rules and the latest
+    tool results. Older tool results are shortened first, then exchanges are folded into a digest.
 
     \b
     Examples:
@@ -70,9 +73,9 @@ def fit(
       holdfast fit request.json --limit 8000 --preview
       holdfast fit request.json --limit 8000 --diff > smaller.json
     """
-    settings = Settings.load(color=color)
+    settings = context.settings
     if strategy != "auto":
-        strategy_named(strategy)  # a name that is none is told also where all fits anyway
+        strategy_named(strategy)  # reject an unknown name even if the request fits as it is
     limits = limits_of(settings)
     conversation = read(read_body(file, limits), dialect, limits=limits)
     before = count(conversation, model=model)
@@ -85,15 +88,13 @@ def fit(
         _diff(console, conversation, fitted)
     if preview:
         console.print(_strategies(conversation, before))
-        remark(
-            "Where that is not enough, what a strategy would keep is folded too, but for anchors."
-        )
+        remark("If a strategy does not save enough, everything but the anchors is folded as well.")
     else:
         write_body(fitted.body, write)
 
 
 def _strategies(conversation: Conversation, counted: TokenCount) -> Table:
-    """What each strategy does, and could save at the most: to choose one by."""
+    """Return a table of strategies, each with the most that it could save."""
     savings = estimated_savings(conversation, counted)
     rows = [(name, f"{tokens:,}", STRATEGIES[name].description) for name, tokens in savings.items()]
     return table("strategy", Column("saves up to", justify="right"), "what it does", rows=rows)
@@ -113,15 +114,19 @@ def _report(console: Console, before: int, fitted: Fitted) -> None:
 
 
 def _diff(console: Console, before: Conversation, fitted: Fitted) -> None:
-    """Each message that went out beside what it stands for."""
+    """Print each sent message beside the messages that it replaces."""
     rows = []
     for message, (start, stop) in zip(
         fitted.state.sent.messages, fitted.state.origins, strict=True
     ):
-        same = stop - start == 1 and before.messages[start].raw == message.raw
+        is_unchanged = stop - start == 1 and before.messages[start].raw == message.raw
         was = f"{start}" if stop - start == 1 else f"{start} to {stop - 1}"
         old = _words(before, start) if stop - start == 1 else f"({stop - start} messages)"
-        new = "=" if same else _words(fitted.state.sent, fitted.state.sent.messages.index(message))
+        new = (
+            "="
+            if is_unchanged
+            else _words(fitted.state.sent, fitted.state.sent.messages.index(message))
+        )
         rows.append((was, message.role, old, new))
     console.print(table("#", "role", "before", "after", rows=rows))
 

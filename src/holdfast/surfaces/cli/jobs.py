@@ -1,4 +1,4 @@
-"""jobs: what the background has to do, does and has done."""
+"""jobs: the commands that list background jobs and run a worker."""
 
 from __future__ import annotations
 
@@ -12,68 +12,83 @@ from rich.console import Console
 from rich.table import Column
 from rich.text import Text
 
-from holdfast.settings import Settings
 from holdfast.store import Scope, Store
 from holdfast.store.queue import Job, QueueFigures
 
-from ._output import ColorOption, Output, OutputOption, one_line, remark, table
-from ._store import DEFAULT, StoreOption, TenantOption, UserOption, with_store
+from ._context import OUTPUT, TENANT, CommandContext, shared_options
+from ._groups import CommandGroup
+from ._output import one_line, remark, table
 from ._text import age
+from .worker import worker
 
 _DEEP = 100
-"""Jobs that wait (004-58): with more, a worker more is of use."""
+"""With more jobs waiting than this, another worker helps."""
 
 
-def jobs(
-    kind: Annotated[str, typer.Option("--kind", help="Only jobs of this kind: sweep, …")] = "",
+app = typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.callback()
+def _jobs() -> None:
+    """List background jobs, or run a worker that takes them from the queue.
+
+    \b
+    List them:     holdfast jobs list
+    Find failures: holdfast jobs list --state failed
+    Run a worker:  holdfast jobs worker
+    """
+
+
+@app.command("list")
+@shared_options(*TENANT, *OUTPUT)
+def list_jobs(
+    context: CommandContext,
+    kind: Annotated[str, typer.Option("--kind", help="List only jobs of this kind: sweep, …")] = "",
     state: Annotated[
         Literal["queued", "running", "done", "failed", "skipped"] | None,
-        typer.Option("--state", help="Only jobs in this state."),
+        typer.Option("--state", help="List only jobs in this state."),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many.")] = 20,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    tenant: TenantOption = "",
-    output: OutputOption = None,
-    color: ColorOption = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of jobs.")] = 20,
 ) -> None:
-    """List the jobs of the queue, those queued last first.
+    """List the jobs of the queue, most recently queued first.
 
-    A job that failed or was skipped is done again at its next attempt, if there is one. Cost is in
-    tokens, over all attempts. Jobs that are over are forgotten after a week.
+    A failed or skipped job is tried again after the time in the column `next in`. The cost is in
+    tokens, over all attempts. Finished jobs are removed after a week.
 
     \b
     Examples:
-      holdfast jobs
-      holdfast jobs --state failed
-      holdfast jobs --output json | jq '.jobs[] | select(.error != "")'
+      holdfast jobs list
+      holdfast jobs list --state failed
+      holdfast jobs list --output json | jq '.jobs[] | select(.error != "")'
     """
-    settings = Settings.load(output=output, color=color, store_url=store)
-    scope = Scope(user, tenant) if tenant else None
+    scope = Scope(context.scope.user, context.tenant) if context.tenant else None
 
     async def work(opened: Store) -> tuple[list[Job], QueueFigures]:
         newest = await opened.jobs.latest(scope, kind=kind, state=state or "", limit=limit)
         return newest, await opened.jobs.figures()
 
-    newest, figures = with_store(settings, work)
+    newest, figures = context.run(work)
 
     def draw(console: Console) -> None:
         if not newest:
-            remark("There are no such jobs.")
+            remark("No jobs match.")
             return
         now = time.time()
         rows = [[cell(job, now) for cell in _COLUMNS.values()] for job in newest]
         console.print(table(*map(_column, _COLUMNS), rows=rows))
         waiting = sum(depth.jobs for depth in figures.depths if depth.waiting_seconds)
         if waiting > _DEEP:
-            remark(f"{waiting:,} jobs are due: `holdfast worker` helps to do them.")
+            remark(f"Jobs waiting: {waiting:,}. `holdfast jobs worker` adds a worker.")
 
     data = {
         "jobs": [_built(job) for job in newest],
         "depths": msgspec.to_builtins(figures.depths),
         "cost_today": figures.cost_today,
     }
-    Output(settings).emit(data, draw)
+    context.emit(data, draw)
+
+
+app.command()(worker)
 
 
 def _built(job: Job) -> dict[str, object]:

@@ -1,10 +1,10 @@
-"""mcp: the engine as an MCP server, the gateway before others, and a look at what is behind it."""
+"""mcp: the commands that run the MCP server or gateway and manage its servers."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import typer
@@ -12,181 +12,145 @@ from rich.console import Console
 
 from holdfast.engine.tool_calls import ServerReport, reported
 from holdfast.errors import HoldfastError, SettingsError
-from holdfast.settings import Settings, environment_for_programs
-from holdfast.store import Scope, Store
+from holdfast.settings import environment_for_programs
+from holdfast.store import Store
 from holdfast.tokens.files import replace_file
 
-from ._output import ColorOption, Output, OutputOption, one_line, printable, remark, table
-from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption, with_store
+from ._context import OUTPUT, WORKSPACE, CommandContext, shared_options
+from ._groups import CommandGroup
+from ._output import one_line, printable, remark, table
 from ._text import print_text
 
 if TYPE_CHECKING:
     from holdfast.surfaces.mcp.config import ServerSpec
     from holdfast.surfaces.mcp.trying import Answered, Tried
 
-app = typer.Typer(rich_markup_mode=None)
+
+app = typer.Typer(cls=CommandGroup, rich_markup_mode=None)
 
 ConfigOption = Annotated[
     str | None,
-    typer.Option("--config", metavar="FILE", help="The list of servers, as MCP hosts write it."),
+    typer.Option(
+        "--config", metavar="FILE", help="The list of servers, in the format of MCP hosts."
+    ),
 ]
 _EXAMPLE_ARGUMENTS = '\'{"text": "Hello"}\''
 _DEFAULT_FILE = "mcp.json"
 
 
 @app.callback(invoke_without_command=True)
+@shared_options(*WORKSPACE)
 def _mcp(
-    context: typer.Context,
+    context: CommandContext,
+    call: typer.Context,
     config: ConfigOption = None,
     http: Annotated[
-        bool, typer.Option("--http", help="Listen for hosts over HTTP, at /mcp.")
+        bool, typer.Option("--http", help="Serve hosts over HTTP at /mcp instead of stdio.")
     ] = False,
     host: Annotated[
-        str | None,
-        typer.Option("--host", help="Address to listen on; others than 127.0.0.1 need a token."),
-    ] = None,
-    port: Annotated[int | None, typer.Option("--port", min=1, max=65_535, help="Port.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="List all tools of all servers.")] = False,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
+        str,
+        typer.Option("--host", help="Address to listen on; any but 127.0.0.1 needs a token."),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", min=1, max=65_535, help="Port to listen on.")
+    ] = 8788,
+    every: Annotated[
+        bool, typer.Option("--all", help="Show hosts all tools of all servers.")
+    ] = False,
+    directory: Annotated[
+        bool, typer.Option("--directory", help="Show hosts the directory, however few the tools.")
+    ] = False,
 ) -> None:
-    """Run the MCP server, or with --config the gateway in front of other MCP servers.
+    """Run the MCP server, or with --config a gateway to other MCP servers.
 
-    Without --config the engine's own tools are served: cite, expand_ref, search, recall, facts,
-    count and fit. With it, tools of the servers are found and called through two small ones, or
-    listed whole if they are few; long results come back as citations that expand_ref opens.
+    The MCP server offers Holdfast's own tools: cite, expand_ref, search, recall, facts, count and
+    fit. The gateway lets a model find and call the tools of many servers through two small tools,
+    or lists them all if they are few. Long results become citations that expand_ref opens.
 
     \b
-    The engine as tools:     holdfast mcp
-    In front of servers:     holdfast mcp --config mcp.json
-    For several hosts:       holdfast mcp --config mcp.json --http --port 8788
-    In Claude Code:          claude mcp add holdfast -- holdfast mcp --config ~/mcp.json
-    What is behind it:       holdfast mcp list --config mcp.json
+    Serve own tools:      holdfast mcp
+    Run the gateway:      holdfast mcp --config mcp.json
+    Serve several hosts:  holdfast mcp --config mcp.json --http --port 8788
+    Add to Claude Code:   claude mcp add holdfast -- holdfast mcp --config ~/mcp.json
+    List the servers:     holdfast mcp list --config mcp.json
+    Accept changed tools: holdfast tools accept --server github --preview
     """
-    if context.invoked_subcommand is not None:
+    if call.invoked_subcommand is not None:
         return
-    settings = Settings.load(
-        mcp_config=config,
-        mcp_host=host,
-        mcp_port=port,
-        mcp_listing="all" if every else None,
-        store_url=store,
+    if every and directory:
+        raise HoldfastError(
+            "the tools can be listed in one way only", fix="Give --all or --directory."
+        )
+    listing: Literal["all", "directory", "auto"] = (
+        "all" if every else "directory" if directory else "auto"
     )
-    specs = _specs(settings) if settings.mcp_config else None
+    settings, scope = context.settings, context.scope
+    specs = _specs(config) if config else None
     from holdfast.surfaces.mcp import running  # noqa: PLC0415 - the SDK takes 2 s to load
 
-    serve = running.serve_http if http else running.serve_pipe
     if http:
-        remark(f"Holdfast serves MCP at http://{settings.mcp_host}:{settings.mcp_port}/mcp")
-    asyncio.run(serve(settings, specs, Scope(user, workspace)))
+        remark(f"Holdfast serves MCP at http://{host}:{port}/mcp")
+        serving = running.serve_http(settings, specs, scope, listing, host=host, port=port)
+    else:
+        serving = running.serve_pipe(settings, specs, scope, listing)
+    asyncio.run(serving)
 
 
 @app.command(name="list")
+@shared_options(*WORKSPACE, *OUTPUT)
 def list_servers(
+    context: CommandContext,
     config: ConfigOption = None,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
-    """List the servers with how they are, what their tools cost, and what their calls came to.
+    """List the servers with their state, the tokens of their tools, and their calls.
 
-    Tools whose definitions are others than those that were pinned are `changed`: see
-    `holdfast mcp accept`.
+    A tool is `changed` if its server now gives another definition than the accepted one: see
+    `holdfast tools accept`.
 
     \b
     Examples:
       holdfast mcp list --config mcp.json
       holdfast mcp list --config mcp.json --output json | jq '.[] | select(.state == "failed")'
     """
-    settings = Settings.load(output=output, color=color, store_url=store, mcp_config=config)
-    specs = _specs(settings)
+    specs = _specs(config)
 
     async def work(opened: Store) -> list[ServerReport]:
-        return await reported(opened, Scope(user, workspace))
+        return await reported(opened, context.scope)
 
-    reports = {report.server: report for report in with_store(settings, work)}
+    reports = {report.server: report for report in context.run(work)}
     rows = [_row(spec, reports.get(spec.name, ServerReport(server=spec.name))) for spec in specs]
 
     def draw(console: Console) -> None:
         columns = ("server", "by", "target", "state", "tools", "tokens", "calls", "saved")
         console.print(table(*columns, rows=map(_cells, rows)))
 
-    Output(settings).emit(rows, draw)
-
-
-@app.command()
-def accept(
-    name: Annotated[str, typer.Argument(help="Which server.")],
-    tools: Annotated[
-        list[str] | None, typer.Argument(metavar="[TOOL]...", help="Which tools; else all.")
-    ] = None,
-    preview: Annotated[
-        bool, typer.Option("--preview", help="Only show what holds, and what would.")
-    ] = False,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
-    output: OutputOption = None,
-    color: ColorOption = None,
-) -> None:
-    """Take over what a server says of its tools now; until then the pinned definitions hold.
-
-    \b
-    Examples:
-      holdfast mcp accept github --preview
-      holdfast mcp accept github search_issues
-    """
-    from holdfast.models.embedding import tool_embedder  # noqa: PLC0415 - as the next
-    from holdfast.surfaces.mcp.pins import is_waiting, waiting  # noqa: PLC0415
-    from holdfast.toolbox.box import Toolbox  # noqa: PLC0415 - numpy takes 80 ms to load
-
-    settings = Settings.load(output=output, color=color, store_url=store)
-
-    async def work(opened: Store) -> list[dict[str, Any]]:
-        toolbox = Toolbox(opened, Scope(user, workspace), embedder=tool_embedder(settings))
-        if tools:
-            offers = [await toolbox.tool(tool, name) for tool in tools]
-        else:
-            offers = [stored for stored in await toolbox.all(name) if is_waiting(stored)]
-        if not preview:
-            for stored in offers:
-                await toolbox.accept(stored.name, name)
-        return [waiting(stored) for stored in offers]
-
-    rows = with_store(settings, work)
-
-    def draw(console: Console) -> None:
-        verb = "waits" if preview else "is in force now"
-        for row in rows:
-            before = f", renamed from {row['renamed_from']}" if row["renamed_from"] else ""
-            text = msgspec.json.encode({"pinned": row["pinned"], "offered": row["offered"]})
-            print_text(console, f"{row['tool']}{before}, {verb}:\n{text.decode()}")
-        if not rows:
-            remark("Nothing waits to be accepted.")
-
-    Output(settings).emit(rows, draw)
+    context.emit(rows, draw)
 
 
 @app.command()
 def add(
-    name: Annotated[str, typer.Argument(help="What the server is called.")],
+    name: Annotated[str, typer.Argument(help="The name to give the server.")],
     target: Annotated[
-        list[str], typer.Argument(metavar="URL | COMMAND...", help="An address, or a program.")
+        list[str],
+        typer.Argument(metavar="URL | COMMAND...", help="The URL or the program of the server."),
     ],
     config: ConfigOption = None,
     env: Annotated[
         list[str] | None,
-        typer.Option("--env", metavar="NAME=VALUE", help="A variable; ${VAR} is filled in later."),
+        typer.Option(
+            "--env",
+            metavar="NAME=VALUE",
+            help="An environment variable; ${VAR} is replaced at start.",
+        ),
     ] = None,
     header: Annotated[
         list[str] | None,
-        typer.Option("--header", metavar="NAME: VALUE", help="A header; ${VAR} too."),
+        typer.Option(
+            "--header", metavar="NAME: VALUE", help="A request header; ${VAR} is replaced at start."
+        ),
     ] = None,
 ) -> None:
-    """Add a server to the list, or put another in its place.
+    """Add a server to the list, or replace the one of this name.
 
     \b
     Examples:
@@ -199,8 +163,7 @@ def add(
         with_server,
     )
 
-    settings = Settings.load(mcp_config=config)
-    path = Path(settings.mcp_config or _DEFAULT_FILE).expanduser().resolve()
+    path = Path(config or _DEFAULT_FILE).expanduser().resolve()
     entry = entry_of(target, _pairs(env, "="), _pairs(header, ":"))
     try:
         after = with_server(path.read_bytes() if path.exists() else b"", name, entry)
@@ -212,30 +175,31 @@ def add(
             where=str(path),
             fix="Name another file with --config.",
         ) from error
-    remark(f"{path} names {name} now. Try it: holdfast mcp test {name} --config {path}")
+    remark(f"Added {name} to {path}. Test it: holdfast mcp test {name} --config {path}")
     for spec in specs:
         if spec.name == name and spec.fault:
             remark(f"It cannot be used yet: {spec.fault}.")
 
 
 @app.command(name="test")
+@shared_options(*WORKSPACE, *OUTPUT)
 def try_one(
-    name: Annotated[str, typer.Argument(help="Which server.")],
+    context: CommandContext,
+    name: Annotated[str, typer.Argument(help="The name of the server.")],
     config: ConfigOption = None,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
-    """Start a server, list its tools, and say what is wrong with it or with them.
+    """Start a server, list its tools, and report problems.
 
-    The first lines that the server writes to its error stream are shown as they come.
+    The first lines that the server writes to standard error are printed.
+
+    \b
+    Examples:
+      holdfast mcp test time --config mcp.json
     """
     from holdfast.surfaces.mcp.trying import try_server  # noqa: PLC0415 - the SDK loads for 2 s
 
-    settings = Settings.load(output=output, color=color, store_url=store, mcp_config=config)
-    spec, scope = _named(settings, name), Scope(user, workspace)
+    settings = context.settings
+    spec, scope = _named(config, name), context.scope
     tried: Tried = asyncio.run(try_server(spec, settings, scope, remark))
 
     def draw(console: Console) -> None:
@@ -245,24 +209,21 @@ def try_one(
              one_line(tool.description[:200]))
             for tool in tried.tools
         )  # fmt: skip
-        console.print(table("tool", "tokens", "suspect", "what it says", rows=cells))
+        console.print(table("tool", "tokens", "suspect", "description", rows=cells))
 
-    Output(settings).emit(msgspec.to_builtins(tried), draw)
+    context.emit(msgspec.to_builtins(tried), draw)
 
 
 @app.command()
+@shared_options(*WORKSPACE, *OUTPUT)
 def call(
-    name: Annotated[str, typer.Argument(help="Which server.")],
-    tool: Annotated[str, typer.Argument(help="Which of its tools.")],
-    arguments: Annotated[str, typer.Argument(help="Arguments as a JSON object.")] = "{}",
+    context: CommandContext,
+    name: Annotated[str, typer.Argument(help="The name of the server.")],
+    tool: Annotated[str, typer.Argument(help="The tool to call.")],
+    arguments: Annotated[str, typer.Argument(help="The arguments as a JSON object.")] = "{}",
     config: ConfigOption = None,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
-    """Call a tool as a host would through the gateway; a long result is stored and cited.
+    """Call a tool through the gateway, as a host would; a long result is stored and cited.
 
     \b
     Examples:
@@ -270,41 +231,41 @@ def call(
     """
     from holdfast.surfaces.mcp.trying import call_tool  # noqa: PLC0415 - the SDK loads for 2 s
 
-    settings = Settings.load(output=output, color=color, store_url=store, mcp_config=config)
+    settings = context.settings
     try:
-        given = msgspec.json.decode(arguments)
+        decoded = msgspec.json.decode(arguments)
     except msgspec.DecodeError:
-        given = None
-    if not isinstance(given, dict):
+        decoded = None
+    if not isinstance(decoded, dict):
         raise HoldfastError(
-            "the arguments are no JSON object",
+            "the arguments are not a JSON object",
             where="ARGUMENTS",
-            fix=f"Write them in quotes, such as {_EXAMPLE_ARGUMENTS}, or {{}} for none.",
+            fix=f"Quote them, such as {_EXAMPLE_ARGUMENTS}; {{}} means no arguments.",
         )
-    spec, scope = _named(settings, name), Scope(user, workspace)
-    answered: Answered = asyncio.run(call_tool(spec, settings, scope, tool, given, remark))
-    Output(settings).emit(answered.result, lambda console: print_text(console, answered.text))
+    spec, scope = _named(config, name), context.scope
+    answered: Answered = asyncio.run(call_tool(spec, settings, scope, tool, decoded, remark))
+    context.emit(answered.result, lambda console: print_text(console, answered.text))
     if answered.is_error:
         raise typer.Exit(1)
 
 
-def _specs(settings: Settings) -> list[ServerSpec]:
+def _specs(config: str | None) -> list[ServerSpec]:
     from holdfast.surfaces.mcp.config import read_config  # noqa: PLC0415
 
-    path = Path(settings.mcp_config or _DEFAULT_FILE).expanduser()
+    path = Path(config or _DEFAULT_FILE).expanduser()
     return read_config(path, environment_for_programs())
 
 
-def _named(settings: Settings, name: str) -> ServerSpec:
-    specs = {spec.name: spec for spec in _specs(settings)}
+def _named(config: str | None, name: str) -> ServerSpec:
+    specs = {spec.name: spec for spec in _specs(config)}
     if name not in specs:
         raise SettingsError(
-            "there is no server of this name",
-            where=settings.mcp_config or _DEFAULT_FILE,
-            fix=f"Use one of {', '.join(specs) or 'those that you add'}.",
+            "there is no server with this name",
+            where=config or _DEFAULT_FILE,
+            fix=f"Use one of: {', '.join(specs)}." if specs else "Add it with `holdfast mcp add`.",
         )
     if specs[name].fault:
-        raise SettingsError(specs[name].fault, where=name, fix="Mend its entry.")
+        raise SettingsError(specs[name].fault, where=name, fix="Correct its entry.")
     return specs[name]
 
 
@@ -335,11 +296,11 @@ def _cells(row: dict[str, Any]) -> list[object]:
     return [*map(printable, names), *(f"{number:,}" for number in numbers)]
 
 
-def _pairs(given: list[str] | None, sign: str) -> dict[str, str]:
+def _pairs(texts: list[str] | None, sign: str) -> dict[str, str]:
     pairs = {}
-    for text in given or ():
-        key, found, value = text.partition(sign)
-        if not found or not key.strip():
-            raise HoldfastError("a name and a value are wanted", fix=f"Write NAME{sign}VALUE.")
+    for text in texts or ():
+        key, separator, value = text.partition(sign)
+        if not separator or not key.strip():
+            raise HoldfastError("a name and a value are needed", fix=f"Write NAME{sign}VALUE.")
         pairs[key.strip()] = value.strip() if sign == ":" else value
     return pairs

@@ -1,4 +1,4 @@
-"""models: what models can take, how well they are counted, and what they cost."""
+"""models: the command that lists models with their limits, accuracy and prices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from holdfast.tokens.limits import DEFAULT_MODEL_LIMITS, ModelContextRegistry
 from holdfast.tokens.prices import Price, Prices
 from holdfast.tokens.provider_ids import ProviderId, provider_named
 
-from ._output import ColorOption, Output, OutputOption, complain, remark, table
+from ._context import OUTPUT, CommandContext, shared_options
+from ._output import Output, complain, counted, remark, table
 
 NOTHING = "-"
 _COLUMNS = (
@@ -46,33 +47,33 @@ class ModelRow(NamedTuple):
     """Where the window comes from."""
 
 
+@shared_options(*OUTPUT)
 def models(
+    context: CommandContext,
     filter_: Annotated[
         str, typer.Argument(metavar="[FILTER]", help="Part of an id: claude, openai:gpt-5.")
     ] = "",
     update: Annotated[
         Path | None,
         typer.Option(
-            "--update", metavar="FILE", help="Keep a newer file of prices (genai-prices' JSON)."
+            "--update", metavar="FILE", help="Store a newer price list (JSON of genai-prices)."
         ),
     ] = None,
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
-    """List models: window, longest answer, how they are counted, price.
+    """List models with their context window, maximum output, token counting and prices.
 
-    Prices are US dollars per million tokens: input, input read from the vendor's cache, output;
-    where they rise with the size of the request, those of small ones.
-    Nothing is fetched; the prices come with Holdfast, or from the file that --update kept.
-    A dash means that nobody says. Narrow terminals get fewer columns.
+    Prices are US dollars per million tokens: input, input read from the provider's cache, output.
+    Where a price rises with the size of the request, the price of small requests is shown. Nothing
+    is downloaded: prices come with Holdfast, or from the file that --update stored. A dash means
+    unknown. Narrow terminals show fewer columns.
 
     \b
     Examples:
-      holdfast models claude
-      holdfast models openai:gpt-5 --output json
-      holdfast models --update data.json
+      holdfast config models claude
+      holdfast config models openai:gpt-5 --output json
+      holdfast config models --update data.json
     """
-    settings = Settings.load(output=output, color=color)
+    settings = context.settings
     folder = settings.data_folder
     if update is not None:
         _update(update, folder)
@@ -87,10 +88,10 @@ def models(
 def _update(source: Path, folder: Path | None) -> None:
     if folder is None:
         raise SettingsError(
-            "there is no data folder to keep the prices in", where="data_dir", fix="Set data_dir."
+            "there is no data folder to store the prices in", where="data_dir", fix="Set data_dir."
         )
-    listed = prices.update(source, folder)
-    remark(f"Kept the prices of {listed:,} models in {folder / prices.FILE_NAME}.")
+    number = prices.update(source, folder)
+    remark(f"Stored the prices of {counted(number, 'model')} in {folder / prices.FILE_NAME}.")
 
 
 def _prices(folder: Path | None) -> Prices:
@@ -102,20 +103,20 @@ def _prices(folder: Path | None) -> Prices:
 
 
 def _rows(filter_: str, settings: Settings, lists: Prices) -> Iterator[ModelRow]:
-    """Yield the models whose id holds the filter; if there is none, the one it is a name of."""
+    """Yield the models whose id contains the filter, or else the one that it is an alias of."""
     registry = ModelContextRegistry(settings, prices=lists)
     now = datetime.now(UTC)
     ids = [id_ for id_ in _ids(settings, lists, now) if filter_.lower() in id_.lower()]
     if not ids and filter_:
         id_ = ProviderId.parse(filter_).id
-        known = registry.known_window(id_) or lists.price(id_, at=now)
-        ids = [id_] if known else []
+        is_known = registry.known_window(id_) or lists.price(id_, at=now)
+        ids = [id_] if is_known else []
     for id_ in ids:
         yield _row(id_, registry, lists.price(id_, at=now))
 
 
 def _ids(settings: Settings, lists: Prices, now: datetime) -> list[str]:
-    """Return every id we can say something about: configured, built in, priced."""
+    """Return the ids of all configured, built-in and priced models."""
     configured = [
         ProviderId.parse(key).id
         for key in settings.model_context_overrides
@@ -144,9 +145,9 @@ def _row(id_: str, registry: ModelContextRegistry, price: Price | None) -> Model
 
 def _show(rows: list[ModelRow], out: Output) -> None:
     def draw(console: Console) -> None:
-        shown = [name for name in _COLUMNS if console.width >= _WIDE or name not in _ONLY_WIDE]
-        cells = [[_cells(row)[name] for name in shown] for row in rows]
-        console.print(table(*map(_column, shown), rows=cells))
+        names = [name for name in _COLUMNS if console.width >= _WIDE or name not in _ONLY_WIDE]
+        cells = [[_cells(row)[name] for name in names] for row in rows]
+        console.print(table(*map(_column, names), rows=cells))
 
     out.emit([_json(row) for row in rows], draw)
 

@@ -1,4 +1,4 @@
-"""pack: sources in one prompt that fits, each at the level that serves the whole best."""
+"""pack: the command that packs sources into one prompt that fits a budget."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ from holdfast.budget import PhaseBudget
 from holdfast.errors import HoldfastError
 from holdfast.models.embedding import open_embedder
 from holdfast.settings import Settings
-from holdfast.store import Scope, Store
+from holdfast.store import Store
 from holdfast.summarise import ContentSummarizer
 
+from ._context import COLOR, WORKSPACE, CommandContext, shared_options
 from ._input import WriteOption, read_text, write_body
-from ._output import ColorOption, one_line, remark, table
-from ._store import DEFAULT, Progress, StoreOption, UserOption, WorkspaceOption, with_store
+from ._output import one_line, remark, table
+from ._progress import Progress
 
 
 class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,55 +50,56 @@ class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     published: float | None = None
 
 
+@shared_options(*WORKSPACE, *COLOR)
 def pack(
+    context: CommandContext,
     files: Annotated[
         list[str],
         typer.Argument(
             metavar="FILE…",
-            help="Texts, each a source, or .jsonl files with an item in each line; - reads "
+            help="Text files, one source each, or .jsonl files with one source per line; - reads "
             "standard input.",
         ),
     ],
     question: Annotated[
-        str, typer.Option("--question", help="What they are read for: it decides what matters.")
+        str, typer.Option("--question", help="The question that decides what matters.")
     ] = "",
     budget: Annotated[
-        int | None, typer.Option("--budget", min=1, help="Most tokens of the prompt.")
+        int | None, typer.Option("--budget", min=1, help="Maximum tokens of the prompt.")
     ] = None,
     model: Annotated[
         str,
-        typer.Option("--model", help="Who reads it: counts for it, and gives its phase's budget."),
+        typer.Option(
+            "--model",
+            help="The model that reads the prompt; decides token counts and the default budget.",
+        ),
     ] = "",
     phase: Annotated[
         str,
-        typer.Option("--phase", help=f"{', '.join(PHASES)}: the share of the model's context."),
+        typer.Option("--phase", help=f"One of {', '.join(PHASES)}; decides the default budget."),
     ] = "analysis",
     strategy: Annotated[
-        str, typer.Option("--strategy", help=f"{', '.join(STRATEGIES)}.")
+        str, typer.Option("--strategy", help=f"One of {', '.join(STRATEGIES)}.")
     ] = "best_total",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the prompt and the record as JSON.")
     ] = False,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
     write: WriteOption = None,
-    color: ColorOption = None,
 ) -> None:
-    """Pack sources into one prompt that fits, and say on stderr what became of each.
+    """Pack sources into one prompt that fits a budget, and list their levels on stderr.
 
-    Every source gets a level: whole, condensed, key points, a headline, its beginning, or none. The
-    levels are chosen together, so that most of what matters is kept within the budget, which the
-    prompt never exceeds. What is not shown whole is stored, and opened with `holdfast expand REF`.
+    Each source gets a level: full text, condensed, key points, a headline, its beginning, or
+    nothing. The levels are chosen together to keep as much as possible of what matters. The prompt
+    never exceeds the budget. Shortened sources are stored; `holdfast expand REF` opens them.
 
     \b
     Examples:
-      holdfast pack *.md --question "why did it fail?" --budget 8000 > prompt.txt
-      holdfast pack sources.jsonl --model claude-sonnet-4-5 --phase synthesis
-      holdfast pack a.md b.md --budget 2000 --strategy priority_first --json
+      holdfast research pack *.md --question "why did it fail?" --budget 8000 > prompt.txt
+      holdfast research pack sources.jsonl --model claude-sonnet-4-5 --phase synthesis
+      holdfast research pack a.md b.md --budget 2000 --strategy priority_first --json
     """
-    settings = Settings.load(color=color, store_url=store)
-    strategy_named(strategy)  # a name that is none is told before anything is read
+    settings = context.settings
+    strategy_named(strategy)  # reject an unknown name before reading anything
     room = _room(budget, model, phase, settings)
     state = ContentState(query=question)
     items = _prioritised(_items(files, settings), state)
@@ -106,7 +108,7 @@ def pack(
         count = counter_of(model)
         summarizer = ContentSummarizer(settings, counted=count)
         manager = ContextBudgetManager(
-            settings, summarizer, store=opened, scope=Scope(user, workspace), count=count
+            settings, summarizer, store=opened, scope=context.scope, count=count
         )
         with Progress("summarising") as progress:
             if strategy == "degradation":
@@ -117,7 +119,7 @@ def pack(
                 items, room, strategy, phase=phase, context=question, progress=progress
             )
 
-    result = with_store(settings, work, creates=True)
+    result = context.run(work, creates=True)
     if as_json:
         text = json.dumps(_described(result), indent=2, ensure_ascii=False)
         write_body(text.encode("utf-8", "replace") + b"\n", write)
@@ -133,7 +135,7 @@ def _room(budget: int | None, model: str, phase: str, settings: Settings) -> Pha
         raise HoldfastError(
             "there is no budget",
             where="--budget",
-            fix="Give --budget, or --model to use what its phase may have.",
+            fix="Give --budget, or --model to use the share of its phase.",
         )
     return budget_of_phase(phase, model, settings)
 
@@ -142,7 +144,7 @@ def _room(budget: int | None, model: str, phase: str, settings: Settings) -> Pha
 
 
 def _items(files: list[str], settings: Settings) -> list[tuple[ContentItem, bool]]:
-    """The items, and of each whether its priority is still to be found out."""
+    """Return the items, each with whether its priority is still open."""
     items: list[tuple[ContentItem, bool]] = []
     for file in files:
         text = read_text(file, settings)
@@ -157,7 +159,7 @@ def _items(files: list[str], settings: Settings) -> list[tuple[ContentItem, bool
         raise HoldfastError(
             "there is nothing to pack",
             where=files[0],
-            fix="Give files with text, or lines of JSON, each with a content.",
+            fix="Give files with text, or lines of JSON with a content each.",
         )
     return items
 
@@ -174,16 +176,16 @@ def _of_file(file: str, text: str) -> ContentItem:
 def _of_line(line: str, where: str) -> tuple[ContentItem, bool]:
     try:
         fields = msgspec.json.decode(line, type=_Line)
-        given = msgspec.to_builtins(fields) | {
+        item = msgspec.to_builtins(fields) | {
             "source_id": fields.source_id or where,
             "priority": 0.5 if fields.priority is None else fields.priority,
         }
-        return msgspec.convert(given, ContentItem), fields.priority is None
+        return msgspec.convert(item, ContentItem), fields.priority is None
     except (msgspec.MsgspecError, UnicodeError) as error:
         raise HoldfastError(
-            f"the line is no item: {str(error)[:200]}",
+            f"the line is not a valid source: {str(error)[:200]}",
             where=where,
-            fix=f"It takes {', '.join(_Line.__struct_fields__)}; only content is needed.",
+            fix=f"Fields: {', '.join(_Line.__struct_fields__)}; only content is required.",
         ) from None
 
 
@@ -214,10 +216,10 @@ def _report(console: Console, result: AllocationResult) -> None:
     right = [Column(name, justify="right", no_wrap=True) for name in ("priority", "tokens", "now")]
     named = table("source", right[0], "level", *right[1:], "by", Column("ref"), rows=rows)
     console.print(named)
-    share = f"{result.weighted_fidelity:.0%} of what matters kept"
+    share = f"{result.weighted_fidelity:.0%} of the weighted content kept"
     remark(f"{result.tokens:,} tokens of {result.budget:,}, {share}")
     if isinstance(result, DegradedResult) and result.steps:
-        remark(f"all were taken down together: {', then '.join(result.steps)}")
+        remark(f"all sources were shortened together: {', then '.join(result.steps)}")
     for warning in result.warnings:
         remark(warning)
 

@@ -1,4 +1,4 @@
-"""rebuild: a client's request as it came, from what was sent for it."""
+"""rebuild: the command that writes a past request as the client sent it."""
 
 from __future__ import annotations
 
@@ -7,40 +7,42 @@ from typing import Annotated
 import typer
 
 from holdfast.engine import Holdfast
-from holdfast.settings import Settings
 from holdfast.store import Store
 
+from ._context import TENANT, CommandContext, shared_options
 from ._input import WriteOption, write_body
-from ._store import DEFAULT, StoreOption, TenantOption, UserOption, scopes_of, with_store
 
 
+@shared_options(*TENANT)
 def rebuild(
+    context: CommandContext,
     session: Annotated[
-        str, typer.Argument(metavar="SESSION", help="As `holdfast stats` names it.")
+        str,
+        typer.Argument(
+            metavar="SESSION", help="A session that `holdfast stats --by session` lists."
+        ),
     ],
-    turn: Annotated[int, typer.Argument(metavar="TURN", min=1, help="Counted from 1.")],
+    turn: Annotated[
+        int, typer.Argument(metavar="TURN", min=1, help="The number of the turn; the first is 1.")
+    ],
     write: WriteOption = None,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    tenant: TenantOption = "",
 ) -> None:
     """Write the request of a turn as the client sent it, byte for byte.
 
-    It is made from what was sent to the provider, the edits on record and the store, and checked
-    against the hash of what came: nothing was lost, and no change was made in silence.
+    It is rebuilt from the request that was sent to the provider, the recorded edits and the stored
+    originals, and compared with the hash of the client's bytes.
 
     \b
     Examples:
       holdfast rebuild 6f1c0d2e4b5a4c1f8e7d6c5b4a392817 12 > asked.json
       holdfast rebuild my-session 1 --write asked.json
     """
-    settings = Settings.load(store_url=store)
 
     async def work(opened: Store) -> bytes:
-        scopes = await scopes_of(opened, user, tenant)
+        scopes = await context.scopes(opened)
         for scope in scopes:
             if await opened.session(scope.of(session)) is not None:
                 return await Holdfast(opened, scope).session(session).rebuild(turn)
         return await Holdfast(opened, scopes[0]).session(session).rebuild(turn)
 
-    write_body(with_store(settings, work), write)
+    write_body(context.run(work), write)

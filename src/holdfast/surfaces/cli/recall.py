@@ -1,4 +1,4 @@
-"""recall: what was said, found again by a question; or forgotten."""
+"""recall: the commands that find or remove remembered turns."""
 
 from __future__ import annotations
 
@@ -14,123 +14,91 @@ from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError
 from holdfast.memory import Passage, Recalled
 from holdfast.models.embedding import recall_embedder
-from holdfast.settings import Settings
-from holdfast.store import Scope, Store
+from holdfast.store import Store
 from holdfast.store.turn_shelf import Remembered
 
-from ._output import ColorOption, Output, OutputOption, one_line, remark, table
-from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption, with_store
+from ._context import OUTPUT, WORKSPACE, CommandContext, YesOption, shared_options
+from ._output import counted, one_line, remark, remark_removal, table
 
 
+@shared_options(*WORKSPACE, *OUTPUT)
 def recall(
+    context: CommandContext,
     question: Annotated[
         str, typer.Argument(metavar="QUESTION", help="What to look for, in plain words.")
-    ] = "",
-    session: Annotated[str, typer.Option("--session", help="Only of this session.")] = "",
+    ],
+    session: Annotated[str, typer.Option("--session", help="Search only this session.")] = "",
     budget: Annotated[
-        int, typer.Option("--budget", min=1, help="Tokens of the text at most.")
+        int, typer.Option("--budget", min=1, help="Maximum tokens of the text.")
     ] = 1000,
-    k: Annotated[int | None, typer.Option("--most", min=1, help="Turns at most.")] = None,
+    k: Annotated[int | None, typer.Option("--most", min=1, help="Maximum turns.")] = None,
     text: Annotated[
         bool, typer.Option("--text", help="Print the text that a model would be shown.")
-    ] = False,
-    forget: Annotated[
-        str, typer.Option("--forget", metavar="IDS", help="Forget these turns instead: id,id,…")
-    ] = "",
-    forget_session: Annotated[
-        bool, typer.Option("--forget-session", help="Forget all turns of --session instead.")
-    ] = False,
-    preview: Annotated[
-        bool, typer.Option("--preview", help="Show what would be forgotten; nothing is.")
     ] = False,
     reindex: Annotated[
         bool,
         typer.Option(
-            "--reindex", help="First read again what was remembered with another embedder."
+            "--reindex", help="First index again the turns that another embedder indexed."
         ),
     ] = False,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
-    """Find what was said: the turns that a question needs, with their scores and where they stand.
+    """Find the turns that a question needs, with scores and places.
 
-    Turns come from `Holdfast.remember`. Signals say what raised or lowered a turn's score.
+    Turns come from `Holdfast.remember`, or from the proxy in the mode assemble. The column `why`
+    names the signals that raised or lowered a turn's score.
 
     \b
     Examples:
-      holdfast recall "when does my first sprint end?"
-      holdfast recall "what did I decide about the database?" --budget 3000 --text
-      holdfast recall --forget turn_9f2c4e1ab07d3358 --preview
+      holdfast memory recall "when does my first sprint end?"
+      holdfast memory recall "what did I decide about the database?" --budget 3000 --text
     """
-    settings = Settings.load(output=output, color=color, store_url=store)
-    scope = Scope(user, workspace)
-    out = Output(settings)
-    if forget or forget_session:
-        ids = [id_.strip() for id_ in forget.split(",") if id_.strip()] or None
-        _forget(settings, out, scope, ids=ids, session=session or None, preview=preview)
-        return
     if not question.strip():
-        raise HoldfastError("there is no question", fix='Write: holdfast recall "QUESTION"')
+        raise HoldfastError("the question is empty", fix='Write: holdfast memory recall "QUESTION"')
 
     async def work(opened: Store) -> Recalled:
-        engine = Holdfast(opened, scope)
-        engine.embedder = recall_embedder(settings)
+        engine = Holdfast(opened, context.scope)
+        engine.embedder = recall_embedder(context.settings)
         if reindex:
-            remark(f"{await engine.memory.reindex():,} turns were read again.")
+            remark(f"Indexed {counted(await engine.memory.reindex(), 'turn')} again.")
         return await engine.recall(question, session=session or None, k=k, token_budget=budget)
 
-    recalled = with_store(settings, work)
+    recalled = context.run(work)
     if text:
         typer.echo(recalled.text, nl=False)
         return
-    out.emit(msgspec.to_builtins(recalled), lambda console: _draw(console, recalled))
+    context.emit(msgspec.to_builtins(recalled), lambda console: _draw(console, recalled))
 
 
-def _draw(console: Console, recalled: Recalled) -> None:
-    if not recalled.passages:
-        remark("Nothing was recalled." if recalled.turns else "Nothing was remembered here yet.")
-        return
-    by_score = sorted(recalled.passages, key=lambda passage: -passage.score)
-    columns = (Column("score", justify="right"), "when", "session", "turn", "who", "said", "why")
-    console.print(table(*columns, rows=map(_row, by_score)))
-    console.print(
-        f"{len(recalled.passages):,} of {recalled.turns:,} turns, "
-        f"{recalled.tokens:,} of {recalled.budget:,} tokens."
-    )
-
-
-def _row(passage: Passage) -> list[object]:
-    strongest = ", ".join(f"{name} {value:+.1f}" for name, value in passage.signals.items())
-    who = passage.name or passage.role
-    said = one_line(passage.text)
-    turn = one_line(passage.turn_id)
-    why = one_line(strongest)
-    return [f"{passage.score:.2f}", _when(passage.at), passage.session, turn, who, said, why]
-
-
-def _when(at: float) -> str:
-    try:
-        return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}"
-    except (ValueError, OverflowError, OSError):
-        return ""
-
-
-def _forget(
-    settings: Settings,
-    out: Output,
-    scope: Scope,
-    *,
-    ids: list[str] | None,
-    session: str | None,
-    preview: bool,
+@shared_options(*WORKSPACE, *OUTPUT)
+def forget(
+    context: CommandContext,
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[TURN]...", help="Ids of turns.")
+    ] = None,
+    session: Annotated[
+        str, typer.Option("--session", help="Only this session; alone: all of its turns.")
+    ] = "",
+    yes: YesOption = False,
 ) -> None:
-    async def work(opened: Store) -> list[Remembered]:
-        return await Holdfast(opened, scope).forget_turns(ids=ids, session=session, preview=preview)
+    """Remove remembered turns for good, by id or by session.
 
-    turns = with_store(settings, work)
+    Without --yes it lists the turns that it would remove.
+
+    \b
+    Examples:
+      holdfast memory forget turn_9f2c4e1ab07d3358
+      holdfast memory forget --session nightly --yes
+    """
+    if not ids and not session:
+        raise HoldfastError(
+            "no turns are named", where="holdfast memory forget", fix="Give ids or --session NAME."
+        )
+
+    async def work(opened: Store) -> list[Remembered]:
+        engine = Holdfast(opened, context.scope)
+        return await engine.forget_turns(ids=ids or None, session=session or None, preview=not yes)
+
+    turns = context.run(work)
 
     def draw(console: Console) -> None:
         rows = [
@@ -139,7 +107,35 @@ def _forget(
         ]
         if rows:
             console.print(table("turn", "session", "when", "who", "said", rows=rows))
-        done = "would be forgotten" if preview else "forgotten, without a trace"
-        remark(f"{len(turns):,} {'turn' if len(turns) == 1 else 'turns'} {done}.")
+        remark_removal(len(turns), "turn", is_done=yes)
 
-    out.emit([msgspec.to_builtins(turn) for turn in turns], draw)
+    context.emit([msgspec.to_builtins(turn) for turn in turns], draw)
+
+
+def _draw(console: Console, recalled: Recalled) -> None:
+    if not recalled.passages:
+        remark("No turn matches." if recalled.turns else "No turns are remembered here yet.")
+        return
+    by_score = sorted(recalled.passages, key=lambda passage: -passage.score)
+    columns = (Column("score", justify="right"), "when", "session", "turn", "who", "said", "why")
+    console.print(table(*columns, rows=map(_row, by_score)))
+    console.print(
+        f"{len(recalled.passages):,} of {counted(recalled.turns, 'turn')}, "
+        f"{recalled.tokens:,} of {recalled.budget:,} tokens."
+    )
+
+
+def _row(passage: Passage) -> list[object]:
+    strongest = ", ".join(f"{name} {value:+.1f}" for name, value in passage.signals.items())
+    who = passage.name or passage.role
+    text = one_line(passage.text)
+    turn = one_line(passage.turn_id)
+    why = one_line(strongest)
+    return [f"{passage.score:.2f}", _when(passage.at), passage.session, turn, who, text, why]
+
+
+def _when(at: float) -> str:
+    try:
+        return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}"
+    except (ValueError, OverflowError, OSError):
+        return ""

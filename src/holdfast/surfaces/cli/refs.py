@@ -1,4 +1,4 @@
-"""refs: the stored contents, the newest first."""
+"""refs: the command that lists stored contents."""
 
 from __future__ import annotations
 
@@ -12,58 +12,57 @@ from rich.console import Console
 from rich.table import Column
 from rich.text import Text
 
-from holdfast.settings import Settings
 from holdfast.store import RefInfo, Store
 
-from ._output import ColorOption, Output, OutputOption, one_line, remark, table
-from ._store import DEFAULT, StoreOption, TenantOption, UserOption, scopes_of, with_store
+from ._context import OUTPUT, TENANT, CommandContext, shared_options
+from ._output import one_line, remark, table
 from ._text import age
 
 _WIDE = 110
 
 
+@shared_options(*TENANT, *OUTPUT)
 def refs(
-    kind: Annotated[str, typer.Option("--kind", help="Only refs of this kind: log, html, …")] = "",
-    session: Annotated[str, typer.Option("--session", help="Only refs of this session.")] = "",
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many.")] = 20,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    tenant: TenantOption = "",
-    output: OutputOption = None,
-    color: ColorOption = None,
+    context: CommandContext,
+    kind: Annotated[
+        str, typer.Option("--kind", help="List only contents of this kind: log, html, …")
+    ] = "",
+    session: Annotated[
+        str, typer.Option("--session", help="List only contents of this session.")
+    ] = "",
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of contents.")] = 20,
 ) -> None:
-    """List what was stored last: what it is, how long it is, whether it can still be opened.
+    """List stored contents with their refs, newest first.
 
-    Flags name the kinds of secrets and personal data in a content; they are never shown. Narrow
-    terminals get fewer columns.
+    Flags name the kinds of secrets and personal data in a content, never their values. Narrow
+    terminals show fewer columns.
 
     \b
     Examples:
-      holdfast refs
-      holdfast refs --kind log --limit 100
-      holdfast refs --output json | jq -r '.[].ref_id'
+      holdfast store refs
+      holdfast store refs --kind log --limit 100
+      holdfast store refs --output json | jq -r '.[].ref_id'
     """
-    settings = Settings.load(output=output, color=color, store_url=store)
 
     async def work(opened: Store) -> list[RefInfo]:
         stored: list[RefInfo] = []
-        for scope in await scopes_of(opened, user, tenant):
+        for scope in await context.scopes(opened):
             stored += await opened.refs(scope.of(session), kind=kind, limit=limit)
         return sorted(stored, key=lambda info: info.created_at, reverse=True)[:limit]
 
-    infos = with_store(settings, work)
+    infos = context.run(work)
 
     def draw(console: Console) -> None:
         if not infos:
-            remark("Nothing is stored here yet: `holdfast cite FILE` stores a content.")
+            remark("Nothing is stored yet: `holdfast cite FILE` stores a content.")
             return
         now = time.time()
-        shown = _COLUMNS if console.width >= _WIDE else _NARROW
-        rows = [[_COLUMNS[name](info, now) for name in shown] for info in infos]
-        console.print(table(*map(_column, shown), rows=rows))
+        names = _COLUMNS if console.width >= _WIDE else _NARROW
+        rows = [[_COLUMNS[name](info, now) for name in names] for info in infos]
+        console.print(table(*map(_column, names), rows=rows))
 
     records = [{k: v for k, v in _built(info).items() if k != "compressed"} for info in infos]
-    Output(settings).emit(records, draw)
+    context.emit(records, draw)
 
 
 def _built(info: RefInfo) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""research: a cited report from any number of sources, and a check of one that was written."""
+"""research: the commands that answer questions from sources, and check the reports."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bars
-from typer.core import TyperGroup
 
 from holdfast.engine import Holdfast
 from holdfast.engine.options import fit_options, work_limits
 from holdfast.errors import HoldfastError
 from holdfast.settings import Settings
-from holdfast.store import Scope, Store
+from holdfast.store import Store
 from holdfast.voice import inline
 from holdfast.workers import Workers
 
+from ._context import COLOR, OUTPUT, WORKSPACE, CommandContext, shared_options
+from ._groups import CommandGroup
 from ._input import read_content, read_text, write_body
-from ._output import ColorOption, Output, OutputOption, remark, table
-from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption, with_store
+from ._output import Output, counted, remark, table
+from .pack import pack
+from .summarise import summarise
 
 if TYPE_CHECKING:
     from holdfast.researching import PhaseProgress, Progress, Report, Researched, Verified
@@ -36,29 +38,41 @@ _STDIN = "-"
 _RUN = "research-"
 """How the names of runs begin."""
 _SHOWN_OF_A_NAME = 40
-"""Characters of a source's name beside its bar: its end tells more than its beginning."""
+"""Characters of a source's name beside its bar, from its end."""
 
 
-class _AsksByDefault(TyperGroup):
-    """`holdfast research QUESTION …` asks; only the names of commands are commands."""
+class _ResearchGroup(CommandGroup):
+    """A group that reads `holdfast research QUESTION …` as `holdfast research ask …`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments, with `ask` in front unless they name a command."""
         if args and args[0] not in (*self.commands, "--help"):
             args = ["ask", *args]
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(
-    cls=_AsksByDefault,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Research a question in files, folders, URLs and stored contents: a report that quotes.",
-)
+app = typer.Typer(cls=_ResearchGroup, no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.callback()
+def _research() -> None:
+    """Answer a question from files, folders, URLs and refs; summarise or pack sources.
+
+    \b
+    Answer a question:  holdfast research "Why did the June deploy fail?" notes/ logs/app.log
+    Check a report:     holdfast research verify report.json
+    Summarise a file:   holdfast research summarise report.md --level key_points
+    Build a prompt:     holdfast research pack *.md --question "why?" --budget 8000
+
+    `holdfast research ask --help` lists the options for questions.
+    """
 
 
 @app.command()
+@shared_options(*WORKSPACE, *COLOR)
 def ask(
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What is to be found out.")],
+    context: CommandContext,
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question to answer.")],
     sources: Annotated[
         list[str],
         typer.Argument(
@@ -67,69 +81,68 @@ def ask(
     ],
     model: Annotated[
         str | None,
-        typer.Option("--model", metavar="ID", help="Who is asked; else all is quotation."),
+        typer.Option(
+            "--model", metavar="ID", help="The model to ask; without one the report only quotes."
+        ),
     ] = None,
     budget: Annotated[
         int | None,
         typer.Option(
             "--budget",
             min=400,
-            help="Most tokens: of the report, or with a model of all its prompts and answers.",
+            help="Maximum tokens of the report, or with a model of all its prompts and answers.",
         ),
     ] = None,
     form: Annotated[
         Format | None,
         typer.Option(
             "--format",
-            help="md, html or json; else as --out ends, md in a terminal, json in a pipe.",
+            help="md, html or json; the default follows --out, or is md in a terminal, json in a "
+            "pipe.",
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="PATH", help="Write here, not to stdout.")
+        Path | None,
+        typer.Option("--out", metavar="PATH", help="Write to this file instead of stdout."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from where the same research was interrupted.")
+        bool, typer.Option("--resume", help="Continue the same research after an interruption.")
     ] = False,
     discard: Annotated[
         bool,
         typer.Option(
             "--discard",
-            help="Let go of what only this research stored; `holdfast store gc` removes it after "
-            "an hour, and until then the report can be verified.",
+            help="Release the sources that only this research stored; `holdfast store gc` removes "
+            "them after an hour, and until then the report can be verified.",
         ),
     ] = False,
     allow_urls: Annotated[
-        bool | None, typer.Option("--allow-urls/--no-urls", help="Whether pages may be fetched.")
+        bool | None, typer.Option("--allow-urls/--no-urls", help="Allow pages to be fetched.")
     ] = None,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
-    color: ColorOption = None,
 ) -> None:
-    """Research a question in sources (`ask` may be left out).
+    """Answer a question from sources with a report of verified quotes; `ask` is optional.
 
-    Every claim of the report has a quote that stands byte for byte in a stored source, with its
-    lines; sources that could not be read are listed with the reason. Without a model it needs
-    nothing else, and reads a thousand files in a minute.
+    Every claim of the report has an exact quote from a stored source, with line numbers. Sources
+    that could not be read are listed with the reason. Without a model, a thousand files take about
+    a minute.
 
     \b
     Examples:
       holdfast research "Why did the June deploy fail?" notes/ logs/app.log report.pdf
-      holdfast research "What changed?" a.md https://example.com/b --allow-urls --out report.html
+      holdfast research ask "What changed?" a.md https://example.com/b --allow-urls --out b.html
       holdfast research "Who decided it?" mail/ --model anthropic:claude-sonnet-4-5 --budget 200000
     """
-    # Not at the top: it brings numpy, for which every other command would wait.
+    # Imported here because numpy would slow every other command down.
     from holdfast.researching import Options, SourceLimits, conduct  # noqa: PLC0415
 
-    settings = Settings.load(color=color, store_url=store, allow_urls=allow_urls)
+    context = context.override(allow_urls=allow_urls)
+    settings = context.settings
     stdin = read_text(_STDIN, settings) if _STDIN in sources else ""
-    limits = SourceLimits(allow_urls=settings.allow_urls, at_once=settings.research_parallel)
+    limits = SourceLimits(allow_urls=settings.allow_urls, at_once=settings.parallel_calls)
 
     async def work(opened: Store) -> Researched:
         workers = Workers(work_limits(settings))
-        engine = Holdfast(
-            opened, Scope(user, workspace), options=fit_options(settings), workers=workers
-        )
+        engine = Holdfast(opened, context.scope, options=fit_options(settings), workers=workers)
         with _bars(settings) as progress:
             options = Options(
                 budget=budget,
@@ -145,33 +158,34 @@ def ask(
             finally:
                 workers.close()
 
-    researched = with_store(settings, work, creates=True)
+    researched = context.run(work, creates=True)
     report = researched.report
     chosen = form or _SUFFIXES.get(out.suffix.lower() if out else "") or _default(settings)
     write_body(_written(report, chosen), out)
     _remarks(report)
-    if not report.sources_read:  # a script must be able to tell
+    if not report.sources_read:  # scripts look at the exit code
         raise HoldfastError(
             "no source could be read",
             where="sources",
-            fix="The report lists each with the reason it was left out.",
+            fix="The report lists the reason for each.",
         )
 
 
+app.command()(summarise)
+app.command()(pack)
+
+
 @app.command("verify")
+@shared_options(*WORKSPACE, *OUTPUT)
 def verify_report(
+    context: CommandContext,
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="A report as JSON; - reads standard input.")
     ],
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
-    """Check a report again, without a model: every quote, place, source and claim.
+    """Check every quote, place, source and claim of a report, without a model.
 
-    Exit code 1 if something does not hold.
+    The exit code is 1 if something is wrong.
 
     \b
     Example:
@@ -179,13 +193,13 @@ def verify_report(
     """
     from holdfast.researching import Report, verify  # noqa: PLC0415 - see `ask`
 
-    settings = Settings.load(output=output, color=color, store_url=store)
+    settings = context.settings
     report = Report.load(read_content(file, settings))
 
     async def work(opened: Store) -> Verified:
-        return await verify(report, opened, Scope(user, workspace))
+        return await verify(report, opened, context.scope)
 
-    verified = with_store(settings, work)
+    verified = context.run(work)
     described = {
         "quotes": verified.quotes,
         "sources": verified.sources,
@@ -194,30 +208,28 @@ def verify_report(
 
     def draw(console: Console) -> None:
         if verified.faults:
-            console.print(table("where", "what", rows=verified.faults))
-        told = f"{len(verified.faults):,} faults" if verified.faults else "everything holds"
-        remark(f"{verified.quotes:,} quotes of {verified.sources:,} sources: {told}")
+            console.print(table("where", "what is wrong", rows=verified.faults))
+        faults = counted(len(verified.faults), "fault") if verified.faults else "no faults"
+        sources = counted(verified.sources, "source")
+        remark(f"{counted(verified.quotes, 'quote')} from {sources}: {faults}")
 
-    Output(settings).emit(described, draw)
+    context.emit(described, draw)
     if verified.faults:
         raise typer.Exit(_FAULTY)
 
 
 @app.command("forget")
+@shared_options(*WORKSPACE, *OUTPUT)
 def forget_run(
+    context: CommandContext,
     run: Annotated[
         str,
-        typer.Argument(metavar="RUN", help="As a report names it, or that report as JSON."),
+        typer.Argument(metavar="RUN", help="The run that a report names, or the report as JSON."),
     ],
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
-    """Remove a research from the store: its record, and the sources that only it used.
+    """Remove a run from the store: its record and the sources that only it used.
 
-    What other runs or sessions use stays. Reports of the run can no longer be verified.
+    Sources that other runs or sessions use stay. Reports of the run can no longer be verified.
 
     \b
     Examples:
@@ -226,21 +238,22 @@ def forget_run(
     """
     from holdfast.researching import Forgotten, Report, forget  # noqa: PLC0415 - see `ask`
 
-    settings = Settings.load(output=output, color=color, store_url=store)
+    settings = context.settings
     name = run if run.startswith(_RUN) else Report.load(read_content(run, settings)).run
 
     async def work(opened: Store) -> Forgotten:
-        return await forget(name, opened, Scope(user, workspace))
+        return await forget(name, opened, context.scope)
 
-    forgotten = with_store(settings, work)
+    forgotten = context.run(work)
 
     def draw(console: Console) -> None:
+        contents = counted(forgotten.removed, "content")
         console.print(
-            f"Removed {name} with {forgotten.removed:,} contents; {forgotten.shared:,} stay, which "
-            "others use. Its reports can no longer be verified."
+            f"Removed {name} and {contents}; {forgotten.shared:,} stay because others use them. "
+            "Reports of the run can no longer be verified."
         )
 
-    Output(settings).emit({"run": name, **forgotten._asdict()}, draw)
+    context.emit({"run": name, **forgotten._asdict()}, draw)
 
 
 def _default(settings: Settings) -> Format:
@@ -260,16 +273,17 @@ def _written(report: Report, form: Format) -> bytes:
 
 
 def _remarks(report: Report) -> None:
-    counts = f"{len(report.findings):,} findings of {len(report.sources):,} sources"
+    sources = counted(len(report.sources), "source")
+    counts = f"{counted(len(report.findings), 'finding')} from {sources}"
     remark(f"{counts}; {report.sources_read:,} read, {len(report.left_out):,} left out")
     if report.model:
-        spent, whole = report.usage.tokens, report.source_tokens
-        remark(f"{spent:,} tokens of {report.model}, for sources of {whole:,} tokens")
+        spent, total = report.usage.tokens, report.source_tokens
+        remark(f"{spent:,} tokens of {report.model}, for sources of {total:,} tokens")
 
 
 @contextmanager
 def _bars(settings: Settings) -> Iterator[Progress]:
-    """A bar for each phase on a terminal, with tokens and source; elsewhere nothing."""
+    """Yield a function that draws a progress bar per phase on a terminal, and nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

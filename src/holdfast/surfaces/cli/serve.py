@@ -1,4 +1,4 @@
-"""serve: the proxy, started and explained."""
+"""serve: the command that runs the proxy and prints how to use it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import typer
 from holdfast.settings import Settings
 from holdfast.store.postgres.address import without_password
 
+from ._context import STORE, CommandContext, shared_options
 from ._output import remark
-from ._store import StoreOption
 from ._warnings import plain_warnings
 
 if TYPE_CHECKING:
@@ -22,18 +22,19 @@ curl {url}/v1/chat/completions -H 'content-type: application/json' \\{token}
 
 
 def _upstream(flag: str, whose: str) -> Any:
-    return typer.Option(flag, metavar="URL", help=f"Send {whose} requests there.")
+    return typer.Option(flag, metavar="URL", help=f"Send {whose} requests to this address.")
 
 
+@shared_options(*STORE)
 def serve(
+    context: CommandContext,
     host: Annotated[
         str | None,
-        typer.Option("--host", help="Address to listen on; others than 127.0.0.1 need a token."),
+        typer.Option("--host", help="Address to listen on; any but 127.0.0.1 needs a token."),
     ] = None,
     port: Annotated[
-        int | None, typer.Option("--port", min=0, max=65_535, help="Port; 0: any that is free.")
+        int | None, typer.Option("--port", min=0, max=65_535, help="Port; 0 picks a free one.")
     ] = None,
-    store: StoreOption = None,
     openai: Annotated[str | None, _upstream("--openai", "OpenAI's")] = None,
     anthropic: Annotated[str | None, _upstream("--anthropic", "Anthropic's")] = None,
     gemini: Annotated[str | None, _upstream("--gemini", "Gemini's")] = None,
@@ -41,27 +42,29 @@ def serve(
     cohere: Annotated[str | None, _upstream("--cohere", "Cohere's")] = None,
     offline: Annotated[
         bool | None,
-        typer.Option("--offline", help="Let the offline model answer where there is no upstream."),
+        typer.Option("--offline", help="Answer with the offline model where no upstream is set."),
     ] = None,
     workers: Annotated[
         int | None,
         typer.Option(
-            "--workers", min=1, max=64, help="Processes that answer at this port; one per core."
+            "--workers", min=1, max=64, help="Number of processes; one per core is a good choice."
         ),
     ] = None,
     limit: Annotated[
         int | None,
         typer.Option(
-            "--limit", min=1, help="Most input tokens of a request; else what the model can take."
+            "--limit",
+            min=1,
+            help="Maximum input tokens of a request; the default is the limit of the model.",
         ),
     ] = None,
 ) -> None:
-    """Run the proxy: change your client's base URL, and its calls fit.
+    """Run the proxy; clients only change their base URL.
 
-    Long tool results are stored and cited; the model opens what it needs, unseen by the client.
-    Without any upstream the offline model answers, which needs no key and only quotes. Where some
-    are given, requests of the other families are refused, unless --offline asks for that model.
-    Keys are the client's own, or those in the settings.
+    Long tool results are stored and cited. The model opens the parts it needs, which the client
+    does not see. Without any upstream the offline model answers; it needs no key and only quotes.
+    With upstreams, requests for other providers are refused unless --offline is given. API keys
+    come from the client or from the settings.
 
     \b
     Try it:
@@ -73,7 +76,7 @@ def serve(
     With upstreams:
       holdfast serve --openai https://api.openai.com --anthropic https://api.anthropic.com
       holdfast serve --openai http://localhost:11434 --limit 8000      (Ollama, vLLM, …)
-      holdfast serve --openai https://api.openai.com --workers 4       (a core for each)
+      holdfast serve --openai https://api.openai.com --workers 4       (on 4 cores)
 
     \b
     Base URLs of clients:
@@ -85,19 +88,18 @@ def serve(
     """
     from holdfast.surfaces.proxy import crew, logs  # noqa: PLC0415 - other commands start faster
 
-    settings = Settings.load(
+    settings = context.override(
         serve_host=host,
         serve_port=port,
-        store_url=store,
-        openai_upstream=openai,
-        anthropic_upstream=anthropic,
-        gemini_upstream=gemini,
-        bedrock_upstream=bedrock,
-        cohere_upstream=cohere,
+        upstreams__openai__url=openai,
+        upstreams__anthropic__url=anthropic,
+        upstreams__gemini__url=gemini,
+        upstreams__bedrock__url=bedrock,
+        upstreams__cohere__url=cohere,
         serve_offline=offline,
         serve_workers=workers,
         request_limit=limit,
-    )
+    ).settings
     logs.configure(settings.log_format, debug=settings.context_debug)
     with plain_warnings(logs.warn):
         crew.serve(settings, started=lambda started: _greet(settings, started))
@@ -105,22 +107,20 @@ def serve(
 
 def _greet(settings: Settings, started: Started) -> None:
     url = started.url
-    remark(f"Holdfast listens on {url} (Ctrl-C ends it)")
+    remark(f"Holdfast listens on {url} (press Ctrl-C to stop)")
     for family in ("openai", "anthropic", "gemini"):
-        nobody = f"nobody: give --{family} URL, or --offline"
+        missing = f"no upstream: give --{family} URL, or --offline"
         offline = "the offline model, which only quotes"
-        to = started.upstreams.get(family, offline if started.answers_offline else nobody)
+        to = started.upstreams.get(family, offline if started.answers_offline else missing)
         remark(f"  {family:<9} → {to}")
-    for family in ("bedrock", "cohere"):
-        if family in started.upstreams:
-            remark(f"  {family:<9} → {started.upstreams[family]}")
-    for name in settings.upstreams:
-        remark(f"  {name:<9} → {started.upstreams[name]}")
+    for name, url in started.upstreams.items():
+        if name not in ("openai", "anthropic", "gemini"):
+            remark(f"  {name:<9} → {url}")
     if settings.serve_workers > 1:
-        remark(f"  workers   → {settings.serve_workers}, which share the store")
+        remark(f"  workers   → {settings.serve_workers} processes that share the store")
     remark(f"  store     → {without_password(settings.store_url) or _default_store(settings)}")
     remark(f"  dashboard → {url}/")
-    remark("Paste the line of your client where it runs:")
+    remark("Run the line for your client in its shell:")
     remark(f"  export OPENAI_BASE_URL={url}/v1")
     remark(f"  export ANTHROPIC_BASE_URL={url}")
     remark(f"  export GOOGLE_GEMINI_BASE_URL={url}")

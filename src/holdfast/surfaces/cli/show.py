@@ -1,4 +1,4 @@
-"""show: a request as a table of its messages."""
+"""show: the command that prints a request as a table of messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from rich.table import Column, Table
 from rich.text import Text as RichText
 
 from holdfast import read
-from holdfast.settings import Settings
 from holdfast.wire import (
     Block,
     Conversation,
@@ -26,8 +25,9 @@ from holdfast.wire import (
     ToolResult,
 )
 
+from ._context import OUTPUT, CommandContext, shared_options
 from ._input import DialectOption, FileArgument, limits_of, read_body
-from ._output import ColorOption, Output, OutputOption, printable, table
+from ._output import Output, counted, printable, table
 
 FIRST_CHARACTERS = 60
 
@@ -45,25 +45,26 @@ class MessageRow:
     first_words: str
 
 
+@shared_options(*OUTPUT)
 def show(
+    context: CommandContext,
     file: FileArgument,
     dialect: DialectOption = None,
     text: Annotated[
-        bool, typer.Option("--text", help="Include the first words also when piped.")
+        bool,
+        typer.Option("--text", help="Include the first words of messages in piped output too."),
     ] = False,
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
-    """Show a request's messages, and the exchanges they form.
+    """Show the messages of a request and how they group into exchanges.
 
-    A call and all its results are one exchange: they are kept, moved and dropped together.
+    A tool call and its results are one exchange: they are kept, moved or removed together.
 
     \b
     Examples:
-      holdfast show request.json
-      cat request.json | holdfast show - | jq .messages
+      holdfast request show request.json
+      cat request.json | holdfast request show - | jq .messages
     """
-    settings = Settings.load(output=output, color=color)
+    settings = context.settings
     limits = limits_of(settings)
     out = Output(settings)
     conversation = read(read_body(file, limits), dialect, limits=limits)
@@ -93,20 +94,20 @@ def rows_of(conversation: Conversation) -> Iterator[MessageRow]:
 
 
 def heading(conversation: Conversation) -> RichText:
-    """Say in one line what the conversation is made of."""
+    """Return a line with the dialect, model and sizes of the conversation."""
     parts = [
         conversation.dialect,
         conversation.model or "no model named",
-        _count(len(conversation.messages), "message"),
-        _count(len(conversation.exchanges), "exchange"),
-        _count(len(conversation.tools), "tool"),
+        counted(len(conversation.messages), "message"),
+        counted(len(conversation.exchanges), "exchange"),
+        counted(len(conversation.tools), "tool"),
         "a system prompt" if conversation.system else "no system prompt",
     ]
     return RichText(printable(" · ".join(parts)))
 
 
 def message_table(rows: list[MessageRow], *, with_text: bool) -> Table:
-    """Lay the messages out, with as many of their first words as the width allows."""
+    """Return a table of messages, with as many of their first words as the width allows."""
     columns: list[Column | str] = [
         Column("#", justify="right", no_wrap=True),
         Column("exchange", justify="right", no_wrap=True),
@@ -172,7 +173,3 @@ def _text(block: Block) -> str:
 def _first_words(message: Message) -> str:
     words = " ".join(" ".join(_text(block)[:200] for block in message.blocks).split())
     return words if len(words) <= FIRST_CHARACTERS else words[: FIRST_CHARACTERS - 1] + "…"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,4 +1,4 @@
-"""stats: what the proxy sent and saved, from the store or from a running proxy."""
+"""stats: the command that shows what requests cost, from the store or a running proxy."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from rich.table import Column
 from rich.text import Text
 
 from holdfast.errors import HoldfastError
-from holdfast.settings import Settings
 from holdfast.store import Store
-from holdfast.surfaces.proxy.quality import quality as measured
 from holdfast.surfaces.proxy.report import By, about, dollars, percent, report
+from holdfast.surfaces.proxy.report import quality as measured
 
-from ._output import ColorOption, Output, OutputOption, remark, table
-from ._store import DEFAULT, StoreOption, TenantOption, UserOption, scopes_of, with_store
+from ._context import OUTPUT, TENANT, CommandContext, shared_options
+from ._output import Output, remark, table
 
 _EVERY_SECONDS = 1.0
 _PATIENCE_SECONDS = 5.0
@@ -30,57 +29,58 @@ _WIDE = 110
 _LARGE = 10_000_000
 
 
+@shared_options(*TENANT, *OUTPUT)
 def stats(
-    by: Annotated[By, typer.Option("--by", help="One row for each model, session or day.")] = (
-        "model"
-    ),
+    context: CommandContext,
+    by: Annotated[
+        By | None,
+        typer.Option(
+            "--by", help="Print a row per model, session or day; with --watch per session."
+        ),
+    ] = None,
     quality: Annotated[
         bool,
         typer.Option(
-            "--quality",
-            help="How well tokens were counted, by model, and what each kind of edit did.",
+            "--quality", help="Show how accurate token counts were, and what each kind of edit did."
         ),
     ] = False,
-    live: Annotated[
-        bool, typer.Option("--live", "--watch", help="Watch a running proxy; Ctrl-C ends it.")
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Watch a running proxy until you press Ctrl-C.")
     ] = False,
     url: Annotated[
         str | None,
-        typer.Option("--url", help="The proxy to watch; else the one of the settings."),
+        typer.Option("--url", help="The proxy to watch; the default is the one in the settings."),
     ] = None,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    tenant: TenantOption = "",
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
-    """Show what requests cost, and what they would have cost untouched.
+    """Show the cost of requests, and their cost without Holdfast.
 
     \b
-    requests    all of them; failed are those without an answer, which save nothing
-    answered    of them from memory, which costs nothing, and their share; shown where any were
+    requests    all requests; a failed one got no answer and saves nothing
+    answered    requests answered from memory, which cost nothing, and their share
     untouched   input tokens as the clients asked
-    billed      input tokens over all calls of an answer, as providers report them (else as
-                we count them): what models opened and read again is in it
-    saved       untouched less billed, and its share of untouched; a minus is a loss
-    ≈           in front of a figure that holds an estimate
-    cached      how much of billed the providers' caches held, and its share of it
-    opened      parts of stored content that models opened
-    tools set aside   below the table, where there are any: requests that went without the
-                schemas of their tools, tokens of these, searches for them by models, and how
-                many of all calls of tools were of such tools
-    cost $      billed tokens and output at list price, cache reads and writes at their own
-    saved $     what the untouched requests would have cost under the same cache rules, less
-                cost; a minus is a loss. The offline model's answers are told apart, below
+    billed      input tokens of all calls as the provider reports them, else as counted here;
+                includes opened contents
+    saved       untouched minus billed, and its share of untouched; negative for a loss
+    ≈           marks a figure that contains an estimate
+    cached      billed tokens read from the provider's cache, and their share of billed
+    opened      parts of stored contents that models opened
+    cost $      billed input and output tokens at list price, with the prices of cached tokens
+    saved $     cost of the untouched requests under the same cache rules, minus cost
+    tools set aside   below the table: requests sent without the schemas of all tools, the
+                tokens saved, searches for tools, and calls of tools found that way
 
-    Without --live the figures come from the store and cover all time; of sessions, the 50 last
-    used are shown. The conversations and side requests of one client session are one row; side
-    requests of clients without a session id are summed in the last. With --live they come from the
-    proxy, with the counters of its process. Narrow terminals get fewer columns.
+    Figures come from the store and cover all time; by session, the 50 most recently used sessions
+    are shown. All conversations of a client session share a row; the last row sums requests without
+    a session id. The list price of the offline model's answers is shown below the table.
 
-    With --quality: the median error of counts against what providers reported, by model, at first
-    and lately, plain and as corrected; and for each kind of edit how often it was made, in how
-    many requests, and the tokens before and after, in the 50 sessions last used.
+    With --watch the figures come from a running proxy, with the counters of its process.
+
+    With --quality the first table shows, per model, the median error of token counts against the
+    provider's reports: at first, lately, and after correction. The second shows, per kind of edit,
+    how often it was made, in how many requests, and the tokens before and after, in the 50 most
+    recently used sessions.
+
+    Narrow terminals show fewer columns.
 
     \b
     Examples:
@@ -88,33 +88,34 @@ def stats(
       holdfast stats --by day
       holdfast stats --quality
       holdfast stats --tenant key-4f0c2b6d9a1e83750b2c4d6e
-      holdfast stats --live --by session
+      holdfast stats --watch
       holdfast stats --output json | jq .totals.saved
     """
-    settings = Settings.load(output=output, color=color, store_url=store)
+    by = by or ("session" if watch else "model")
+    settings = context.settings
     out = Output(settings)
     if quality:
 
-        async def look(opened: Store) -> dict[str, Any]:
-            return await measured(opened, await scopes_of(opened, user, tenant))
+        async def measure(opened: Store) -> dict[str, Any]:
+            return await measured(opened, await context.scopes(opened))
 
-        told = with_store(settings, look)
-        out.emit(told, lambda console: _draw_quality(console, told))
+        measurements = context.run(measure)
+        out.emit(measurements, lambda console: _draw_quality(console, measurements))
         return
-    if live:
+    if watch:
         host = f"[{settings.serve_host}]" if ":" in settings.serve_host else settings.serve_host
         address = url or f"http://{host}:{settings.serve_port}"
         _watch(out, lambda: fetch(address, settings.serve_token), by)
         return
 
     async def work(opened: Store) -> dict[str, Any]:
-        return await report(opened, await scopes_of(opened, user, tenant), (by,))
+        return await report(opened, await context.scopes(opened), (by,))
 
-    figures = with_store(settings, work)
+    figures = context.run(work)
 
     def draw(console: Console) -> None:
         if not figures["totals"]["turns"]:
-            remark("No request was written down yet: `holdfast serve` starts the proxy.")
+            remark("No requests are recorded yet: `holdfast serve` starts the proxy.")
             return
         console.print(drawn(figures, by, console.width))
 
@@ -124,51 +125,53 @@ def stats(
 _ERRORS = ("first_error", "plain_error", "corrected_error")
 
 
-def _draw_quality(console: Console, told: dict[str, Any]) -> None:
-    if not told["accuracy"]:
+def _draw_quality(console: Console, measurements: dict[str, Any]) -> None:
+    if not measurements["accuracy"]:
         remark("No provider has reported usage yet; the offline model counts as we do.")
     else:
         rows = [
             (row["model"], _number(row["observed"]), *(f"{row[name]:.1%}" for name in _ERRORS))
-            for row in told["accuracy"]
+            for row in measurements["accuracy"]
         ]
         names = ("reports", "error at first", "lately", "corrected")
         columns = [Column(name, justify="right", no_wrap=True) for name in names]
         console.print(table(Column("model", overflow="fold"), *columns, rows=rows))
-    if not told["edits"]:
+    if not measurements["edits"]:
         remark("No request was edited yet.")
         return
     figures = ("edits", "turns", "from_tokens", "to_tokens")
-    rows = [(row["action"], *(_number(row[name]) for name in figures)) for row in told["edits"]]
+    rows = [
+        (row["action"], *(_number(row[name]) for name in figures)) for row in measurements["edits"]
+    ]
     names = ("times", "requests", "tokens", "now")
     columns = [Column(name, justify="right", no_wrap=True) for name in names]
     console.print(table("edit", *columns, rows=rows))
 
 
-def _watch(out: Output, look: Callable[[], dict[str, Any]], by: By) -> None:
-    """Draw what the proxy says every second; in a pipe, print it once."""
-    figures = look()
+def _watch(out: Output, fetch_figures: Callable[[], dict[str, Any]], by: By) -> None:
+    """Draw the proxy's figures every second; in a pipe, print them once."""
+    figures = fetch_figures()
     if out.as_json:
-        shown = {name: figures.get(name) for name in ("totals", f"by_{by}", "process")}
-        out.emit(shown, lambda _: None)
+        live = {name: figures.get(name) for name in ("totals", f"by_{by}", "process")}
+        out.emit(live, lambda _: None)
         return
     console = out.console
     with Live(drawn(figures, by, console.width), console=console, auto_refresh=False) as view:
         try:
             while True:
                 time.sleep(_EVERY_SECONDS)
-                view.update(drawn(look(), by, console.width), refresh=True)
+                view.update(drawn(fetch_figures(), by, console.width), refresh=True)
         except KeyboardInterrupt:
             return
 
 
 def drawn(figures: dict[str, Any], by: By, width: int) -> RenderableType:
-    """The figures of a report as a table, as wide as the terminal."""
+    """Return the figures of a report as a table, as wide as the terminal."""
     names = [name for name in _COLUMNS if name != "answered" or figures["totals"].get(name)]
-    shown = {name: _COLUMNS[name] for name in (names if width >= _WIDE else _NARROW)}
-    columns = [Column(name, justify="right", no_wrap=True) for name in shown]
+    cells = {name: _COLUMNS[name] for name in (names if width >= _WIDE else _NARROW)}
+    columns = [Column(name, justify="right", no_wrap=True) for name in cells]
     rows = [
-        (row["name"] or "unknown", *(write(row) for write in shown.values()))
+        (row["name"] or "unknown", *(write(row) for write in cells.values()))
         for row in (*figures[f"by_{by}"], figures["totals"])
     ]
     parts: list[RenderableType] = [
@@ -183,25 +186,26 @@ def drawn(figures: dict[str, Any], by: By, width: int) -> RenderableType:
 
 
 def _remarks(row: dict[str, Any]) -> Iterator[str]:
-    """Yield what the dollars of the table leave out."""
+    """Yield remarks on costs that the table does not include."""
     if row.get("demo_cost") or row.get("demo_saved_cost"):
         saved = row["demo_saved_cost"]
         compared = "less" if saved >= 0 else "more"
         yield (
-            "demo: of the offline model's answers nobody was billed; at list price they are "
+            "demo: nobody was billed for the offline model's answers; at list price they are "
             f"≈ ${dollars(row['demo_cost'])}, ≈ ${dollars(saved)} {compared} than without Holdfast"
         )
     if number := row.get("overflows"):
         yield (
-            f"requests that would not have fitted the model's window: {_number(number)}; no "
-            "saving is claimed for them"
+            f"requests that would not have fitted the model's window: {_number(number)}; they "
+            "count as no saving"
         )
     if row.get("unpriced"):
-        yield f"no price is known for {_number(row['unpriced'])} requests: see `holdfast models`"
+        number = _number(row["unpriced"])
+        yield f"no price is known for {number} requests: see `holdfast config models`"
 
 
 def _lazy(row: dict[str, Any]) -> str:
-    """How many requests went without the schemas of their tools, and what came of it."""
+    """Return a line on requests that were sent without the schemas of all tools."""
     return (
         f"tools set aside: in {_share(row['lazy'], row['turns'])} requests, "
         f"{_number(row['lazy_saved'])} tokens of schemas; "
@@ -215,7 +219,7 @@ def _number(count: int) -> str:
 
 
 def _share(part: int, total: int) -> str:
-    """A number, and its share in percent where there is something to be a share of."""
+    """Return a number, with its share in percent unless the total is 0."""
     return f"{_number(part)} ({percent(part, total)}%)" if total else _number(part)
 
 
@@ -243,13 +247,13 @@ def _dollars(row: dict[str, Any], field: str, estimates: str) -> str:
 
 
 _NARROW = ("requests", "untouched", "billed", "saved", "saved $")
-"""What a terminal of 80 columns has room for."""
+"""Columns that fit a terminal of 80 columns."""
 
 
 def _process(figures: dict[str, Any]) -> str:
     """The running process in a line."""
     answered = figures.get("requests_total", [])
-    failed = sum(int(one["value"]) for one in answered if int(one["status"]) >= 400)
+    failed = sum(int(each["value"]) for each in answered if int(each["status"]) >= 400)
     count = int(figures["added_seconds_count"])
     added = figures["added_seconds_sum"] / count * 1000 if count else 0.0
     return (
@@ -268,7 +272,9 @@ def fetch(url: str, token: str) -> dict[str, Any]:
         connection = kind(host, port, timeout=_PATIENCE_SECONDS)
     except (KeyError, ValueError):
         raise HoldfastError(
-            "this is no HTTP address", where="--url", fix="Give one such as http://127.0.0.1:8787."
+            "this is not an HTTP address",
+            where="--url",
+            fix="Give an address such as http://127.0.0.1:8787.",
         ) from None
     try:
         headers = {"x-holdfast-token": token} if token else {}
@@ -277,7 +283,7 @@ def fetch(url: str, token: str) -> dict[str, Any]:
         body = response.read()
     except (OSError, http.client.HTTPException) as error:
         raise HoldfastError(
-            "no proxy answers there", where=url, fix="Start one with `holdfast serve`."
+            "no proxy answers at this address", where=url, fix="Start one with `holdfast serve`."
         ) from error
     finally:
         connection.close()
@@ -287,7 +293,7 @@ def fetch(url: str, token: str) -> dict[str, Any]:
 def _read(url: str, status: int, body: bytes) -> dict[str, Any]:
     if status == http.client.UNAUTHORIZED:
         raise HoldfastError(
-            "the proxy wants its token", where=url, fix="Set serve_token (HOLDFAST_SERVE_TOKEN)."
+            "the proxy requires its token", where=url, fix="Set serve_token (HOLDFAST_SERVE_TOKEN)."
         )
     try:
         figures = json.loads(body)
@@ -295,8 +301,8 @@ def _read(url: str, status: int, body: bytes) -> dict[str, Any]:
         figures = None
     if status != http.client.OK or not isinstance(figures, dict) or "totals" not in figures:
         raise HoldfastError(
-            f"the proxy cannot tell its figures (status {status})",
+            f"the proxy returned no figures (status {status})",
             where=url,
-            fix="See what it logs, and that the address is that of a Holdfast proxy.",
+            fix="Check its log, and that a Holdfast proxy runs at this address.",
         )
     return figures

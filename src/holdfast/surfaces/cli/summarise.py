@@ -1,4 +1,4 @@
-"""summarise: contents in fewer tokens, each with the ref and the places of its original."""
+"""summarise: the command that summarises files and stores their originals."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from rich.console import Console
 
 from holdfast.allocate.originals import Originals
 from holdfast.cite import count
-from holdfast.settings import Settings
-from holdfast.store import Scope, Store
+from holdfast.store import Store
 from holdfast.summarise import (
     ContentSummarizer,
     StoredSummaryCache,
@@ -18,9 +17,9 @@ from holdfast.summarise import (
     SummarizationResult,
 )
 
+from ._context import OUTPUT, WORKSPACE, CommandContext, shared_options
 from ._input import read_text
-from ._output import ColorOption, Output, OutputOption, remark
-from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption, with_store
+from ._output import remark
 from ._text import print_text
 
 
@@ -29,23 +28,26 @@ class _Item(NamedTuple):
     content: str
 
 
+@shared_options(*WORKSPACE, *OUTPUT)
 def summarise(
+    context: CommandContext,
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE…", help="Any contents; - reads standard input.")
+        list[str],
+        typer.Argument(metavar="FILE…", help="Files to summarise; - reads standard input."),
     ],
     level: Annotated[
         SummarizationLevel,
-        typer.Option("--level", help="How much is kept: all, a half, a quarter or a tenth."),
+        typer.Option("--level", help="How much to keep: all, a half, a quarter or a tenth."),
     ] = SummarizationLevel.CONDENSED,
     question: Annotated[
-        str, typer.Option("--question", help="What the contents are read for.")
+        str, typer.Option("--question", help="The question that decides what matters.")
     ] = "",
     budget: Annotated[
         int | None,
         typer.Option(
             "--budget",
             min=1,
-            help="Most tokens of all summaries together; of several files each gets the level "
+            help="Maximum tokens of all summaries together; each of several files gets the level "
             "that its share allows.",
         ),
     ] = None,
@@ -54,32 +56,26 @@ def summarise(
         typer.Option(
             "--provider",
             metavar="ID",
-            help="Who is asked first, such as [cli]claude:haiku; extractive asks no model.",
+            help="The model to ask first, such as [cli]claude:haiku; extractive asks none.",
         ),
     ] = None,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
-    """Say less of contents without saying anything else.
+    """Summarise files without adding anything.
 
-    Without a provider in the settings the summary is made of quotations, and costs nothing. Of one
-    by a model, every sentence that states an id, a URL, a number or a quotation that its source
-    does not hold is dropped. The original is stored first, and opened with `holdfast expand REF`.
+    Without a provider in the settings the summary consists of quotes and costs nothing. From the
+    summary of a model, every sentence with an id, URL, number or quote that is not in the source is
+    removed. The original is stored first; `holdfast expand REF` opens it.
 
     \b
     Examples:
-      holdfast summarise report.md --level key_points
-      holdfast summarise build.log --level headline --question "why did it fail?"
-      holdfast summarise a.md b.md c.md --budget 2000 --provider "[cli]gemini:flash"
+      holdfast research summarise report.md --level key_points
+      holdfast research summarise build.log --level headline --question "why did it fail?"
+      holdfast research summarise a.md b.md c.md --budget 2000 --provider "[cli]gemini:flash"
     """
-    settings = Settings.load(
-        output=output, color=color, store_url=store, summarization_provider=provider
-    )
+    context = context.override(summarization_provider=provider)
+    settings = context.settings
     items = [_Item(file, read_text(file, settings)) for file in files]
-    scope = Scope(user, workspace)
+    scope = context.scope
 
     async def work(opened: Store) -> list[SummarizationResult]:
         originals = Originals(settings, opened, scope)
@@ -93,9 +89,9 @@ def summarise(
             return await summarizer.batch_summarize(items, budget, question)
         return [await summarizer.summarize(item.content, level, question, budget) for item in items]
 
-    results = with_store(settings, work, creates=True)
+    results = context.run(work, creates=True)
     described = [_described(item.name, result) for item, result in zip(items, results, strict=True)]
-    Output(settings).emit(described, lambda console: _draw(console, items, results))
+    context.emit(described, lambda console: _draw(console, items, results))
     for item, result in zip(items, results, strict=True):
         for warning in result.warnings:
             remark(f"{item.name}: {warning}")

@@ -1,4 +1,4 @@
-"""tools: the tools of the toolbox: list, search, show, add, accept what changed, forget."""
+"""tools: the commands that list, search and manage tool definitions."""
 
 from __future__ import annotations
 
@@ -11,83 +11,86 @@ from rich.table import Column
 
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, ToolError
-from holdfast.store import Scope
 from holdfast.store.tool_shelf import StoredTool
+from holdfast.surfaces.mcp.catalog import is_waiting, waiting
 
-from ._engine import looking, with_engine
+from ._context import OUTPUT, WORKSPACE, CommandContext, YesOption, shared_options
+from ._groups import CommandGroup
 from ._input import limits_of, read_body
-from ._output import ColorOption, Output, OutputOption, one_line, remark, table
-from ._store import DEFAULT, StoreOption, UserOption, WorkspaceOption
+from ._output import one_line, remark, remark_removal, table
+from ._text import print_text
 
-app = typer.Typer(
-    help="List tools, search them, show a schema, add definitions, accept changes, forget.",
-    no_args_is_help=True,
-)
-ServerOption = Annotated[str | None, typer.Option("--server", help="Only those of this server.")]
-NameArgument = Annotated[str, typer.Argument(help="Its name; a server's may stand before: a__b.")]
+app = typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)
+ServerOption = Annotated[str | None, typer.Option("--server", help="Only tools of this server.")]
+NameArgument = Annotated[str, typer.Argument(help="The tool's name, or server__name.")]
+
+
+@app.callback()
+def _tools() -> None:
+    """Search and manage the tool definitions that models can find.
+
+    \b
+    List them:        holdfast tools list
+    Find one:         holdfast tools search "open an issue about the crash"
+    Show a schema:    holdfast tools show github__create_issue
+    Add definitions:  holdfast tools add tools.json --server github
+    Review changes:   holdfast tools accept --server github --preview
+    """
 
 
 @app.command("list")
+@shared_options(*WORKSPACE, *OUTPUT)
 def list_(
+    context: CommandContext,
     server: ServerOption = None,
     changed: Annotated[
-        bool, typer.Option("--changed", help="Only those that wait to be accepted.")
+        bool, typer.Option("--changed", help="Only tools with changes that wait for acceptance.")
     ] = False,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
-    """List the tools, by server and name, with what each costs in a request.
+    """List tools by server and name, with the tokens of each schema.
 
     \b
     Examples:
       holdfast tools list --server github
       holdfast tools list --changed --output json
     """
-    settings = looking(output, color, store)
-    tools = with_engine(settings, Scope(user, workspace), lambda engine: engine.toolbox.all(server))
+    tools = context.run_engine(lambda engine: engine.toolbox.all(server))
     if changed:
         tools = [tool for tool in tools if _state(tool)]
 
     def draw(console: Console) -> None:
         if not tools:
-            remark("There are no such tools.")
+            remark("No tools match.")
             return
         console.print(_drawn(tools))
         remark(f"{len(tools):,} tools, {sum(tool.tokens for tool in tools):,} tokens of schemas.")
 
-    Output(settings).emit([_built(tool) for tool in tools], draw)
+    context.emit([_built(tool) for tool in tools], draw)
 
 
 @app.command()
+@shared_options(*WORKSPACE, *OUTPUT)
 def search(
-    query: Annotated[str, typer.Argument(help="What is to be done.")],
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = 10,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
-    output: OutputOption = None,
-    color: ColorOption = None,
+    context: CommandContext,
+    query: Annotated[str, typer.Argument(help="What the tool should do.")],
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of tools.")] = 10,
 ) -> None:
-    """Find the tools that a request may need, the best first.
+    """Find the tools for a task, best match first.
 
     \b
     Examples:
       holdfast tools search "open an issue about the crash"
     """
-    settings = looking(output, color, store)
 
     async def work(engine: Holdfast) -> list[tuple[StoredTool, float]]:
         hits = await engine.toolbox.search(query, limit)
         return [(await engine.toolbox.tool(hit.name, hit.server), hit.score) for hit in hits]
 
-    hits = with_engine(settings, Scope(user, workspace), work)
+    hits = context.run_engine(work)
 
     def draw(console: Console) -> None:
         if not hits:
-            remark("No tool has anything of that.")
+            remark("No tools match.")
             return
         columns = ("server", "tool", "score", "tokens", Column("what for", ratio=1))
         rows = [
@@ -96,30 +99,24 @@ def search(
         ]
         console.print(table(*columns, rows=rows))
 
-    Output(settings).emit([{**_built(tool), "score": score} for tool, score in hits], draw)
+    context.emit([{**_built(tool), "score": score} for tool, score in hits], draw)
 
 
 @app.command()
+@shared_options(*WORKSPACE, *OUTPUT)
 def show(
+    context: CommandContext,
     name: NameArgument,
     server: ServerOption = None,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
-    """Show a tool's definition as it was pinned; and beside it what its server says now.
+    """Show the accepted definition of a tool, and the one its server gives now if it differs.
 
     \b
     Examples:
       holdfast tools show github__create_issue
     """
-    settings = looking(output, color, store)
-    tool = with_engine(
-        settings, Scope(user, workspace), lambda engine: engine.toolbox.tool(name, server)
-    )
-    told = {
+    tool = context.run_engine(lambda engine: engine.toolbox.tool(name, server))
+    described = {
         **_built(tool),
         "definition": orjson.loads(tool.definition),
         "offered": orjson.loads(tool.offered) if tool.offered else None,
@@ -127,37 +124,33 @@ def show(
 
     def draw(console: Console) -> None:
         console.print(_drawn([tool]))
-        console.print_json(orjson.dumps(told["definition"]).decode(), ensure_ascii=True)
+        console.print_json(orjson.dumps(described["definition"]).decode(), ensure_ascii=True)
         if tool.offered:
-            remark("Its server says now, and nobody has accepted:")
-            console.print_json(orjson.dumps(told["offered"]).decode(), ensure_ascii=True)
+            remark("The server now gives this definition, which is not accepted:")
+            console.print_json(orjson.dumps(described["offered"]).decode(), ensure_ascii=True)
 
-    Output(settings).emit(told, draw)
+    context.emit(described, draw)
 
 
 @app.command()
+@shared_options(*WORKSPACE, *OUTPUT)
 def add(
+    context: CommandContext,
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="Definitions as JSON; - reads standard input.")
     ],
-    server: Annotated[str, typer.Option("--server", help="Whose tools they are.")] = "",
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
-    output: OutputOption = None,
-    color: ColorOption = None,
+    server: Annotated[str, typer.Option("--server", help="The server that offers the tools.")] = "",
 ) -> None:
-    """Take in definitions in the shape of MCP, OpenAI, Anthropic or Gemini; or a whole request.
+    """Add tool definitions in the format of MCP, OpenAI, Anthropic or Gemini, or from a request.
 
-    New ones are pinned. What is said otherwise of a tool that is pinned waits to be accepted.
+    New tools are accepted at once. A changed definition of a known tool waits for acceptance.
 
     \b
     Examples:
       holdfast tools add tools.json --server github
       holdfast tools add - < request.json
     """
-    settings = looking(output, color, store)
-    limits = limits_of(settings)
+    limits = limits_of(context.settings)
     body = read_body(file, limits)
     if len(body) > limits.max_body_bytes:
         raise HoldfastError(
@@ -168,66 +161,98 @@ def add(
     try:
         definitions = orjson.loads(body)
     except orjson.JSONDecodeError:
-        raise ToolError("this is no JSON", where=file, fix="Give a list of definitions.") from None
-    registered = with_engine(
-        settings,
-        Scope(user, workspace),
+        raise ToolError(
+            "the file is not JSON", where=file, fix="Give a list of tool definitions."
+        ) from None
+    registered = context.run_engine(
         lambda engine: engine.toolbox.register(definitions, server=server),
     )
-    told: dict[str, Any] = {
+    outcome: dict[str, Any] = {
         name: list(getattr(registered, name))
         for name in ("added", "unchanged", "changed", "renamed", "warned")
     }
-    told["refused"] = [refused._asdict() for refused in registered.refused]
+    outcome["refused"] = [refused._asdict() for refused in registered.refused]
 
     def draw(console: Console) -> None:
         rows = [(what, str(len(names)), one_line(", ".join(map(str, names[:20]))))
-                for what, names in told.items() if names and what != "refused"]  # fmt: skip
+                for what, names in outcome.items() if names and what != "refused"]  # fmt: skip
         rows += [("refused", "1", one_line(f"{name}: {why}")) for name, why in registered.refused]
         console.print(table("what", "tools", Column("which", ratio=1), rows=rows))
         if registered.changed or registered.renamed:
-            remark("What changed waits: holdfast tools list --changed, then accept.")
+            remark("Changes wait for acceptance: see `holdfast tools accept --help`.")
 
-    Output(settings).emit(told, draw)
+    context.emit(outcome, draw)
 
 
 @app.command()
+@shared_options(*WORKSPACE, *OUTPUT)
 def accept(
-    name: NameArgument,
-    server: ServerOption = None,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
-    output: OutputOption = None,
-    color: ColorOption = None,
+    context: CommandContext,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TOOL]...", help="Tools whose changes to accept."),
+    ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option("--server", help="The server of the tools; alone: all of its changes."),
+    ] = None,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Show the definitions, and accept nothing.")
+    ] = False,
 ) -> None:
-    """Take over what a server says of a tool now, or its new name.
+    """Accept the definition that a server gives of a tool now, or its new name.
+
+    Until then models see the definition that was stored first. This protects them from a server
+    that changes its tools.
 
     \b
     Examples:
-      holdfast tools show github__search
+      holdfast tools accept --server github --preview
+      holdfast tools accept search_issues --server github
       holdfast tools accept github__search
     """
-    settings = looking(output, color, store)
-    tool = with_engine(
-        settings, Scope(user, workspace), lambda engine: engine.toolbox.accept(name, server)
-    )
-    Output(settings).emit(_built(tool), lambda console: console.print(_drawn([tool])))
+    if not names and server is None:
+        raise HoldfastError(
+            "no tools are named", where="holdfast tools accept", fix="Give names or --server."
+        )
+
+    async def work(engine: Holdfast) -> list[dict[str, Any]]:
+        toolbox = engine.toolbox
+        if names:
+            changes = [await toolbox.tool(name, server) for name in names]
+        else:
+            changes = [tool for tool in await toolbox.all(server) if is_waiting(tool)]
+        if not preview:
+            for tool in changes:
+                await toolbox.accept(tool.name, tool.server)
+        return [waiting(tool) for tool in changes]
+
+    rows = context.run_engine(work)
+
+    def draw(console: Console) -> None:
+        for row in rows:
+            state = "not accepted" if preview else "accepted"
+            renamed = f", renamed from {row['renamed_from']}" if row["renamed_from"] else ""
+            text = orjson.dumps({"pinned": row["pinned"], "offered": row["offered"]}).decode()
+            print_text(console, f"{row['tool']}{renamed}, {state}:\n{text}")
+        if not rows:
+            remark("No changes wait for acceptance.")
+
+    context.emit(rows, draw)
 
 
 @app.command()
+@shared_options(*WORKSPACE, *OUTPUT)
 def forget(
-    name: Annotated[str, typer.Argument(help="A tool's name.")] = "",
+    context: CommandContext,
+    name: Annotated[str, typer.Argument(metavar="[TOOL]", help="The tool's name.")] = "",
     server: ServerOption = None,
-    all_: Annotated[bool, typer.Option("--all", help="All tools.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Forget them; else they are shown.")] = False,
-    store: StoreOption = None,
-    user: UserOption = DEFAULT.user,
-    workspace: WorkspaceOption = DEFAULT.workspace,
-    output: OutputOption = None,
-    color: ColorOption = None,
+    all_: Annotated[bool, typer.Option("--all", help="Every tool.")] = False,
+    yes: YesOption = False,
 ) -> None:
-    """Forget a tool, those of a server, or all. Without --yes it only shows which would go.
+    """Remove a tool, the tools of a server, or all tools.
+
+    Without --yes it lists the tools that it would remove.
 
     \b
     Examples:
@@ -236,29 +261,26 @@ def forget(
     """
     if not name and server is None and not all_:
         raise HoldfastError(
-            "it is not said which tools are meant",
-            where="NAME",
+            "no tools are named",
+            where="holdfast tools forget",
             fix="Give a name, --server or --all.",
         )
-    settings = looking(output, color, store)
-    meant = with_engine(
-        settings,
-        Scope(user, workspace),
+    matches = context.run_engine(
         lambda engine: engine.toolbox.forget(name or None, server, preview=not yes),
     )
 
     def draw(console: Console) -> None:
-        if not meant:
-            remark("There are no such tools.")
+        if not matches:
+            remark("No tools match.")
             return
-        console.print(_drawn(meant))
-        remark(f"{len(meant):,} forgotten." if yes else f"{len(meant):,} would go: add --yes.")
+        console.print(_drawn(matches))
+        remark_removal(len(matches), "tool", is_done=yes)
 
-    Output(settings).emit({"removed": yes, "tools": [_built(tool) for tool in meant]}, draw)
+    context.emit({"removed": yes, "tools": [_built(tool) for tool in matches]}, draw)
 
 
 def _state(tool: StoredTool) -> str:
-    """What waits to be accepted."""
+    """Return the change of a tool that waits for acceptance."""
     return "changed" if tool.offered else f"was {tool.renamed_from}" if tool.renamed_from else ""
 
 

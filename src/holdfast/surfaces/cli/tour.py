@@ -1,6 +1,6 @@
-"""tour: what Holdfast does, shown on a small conversation of its own.
+"""tour: the command that shows Holdfast at work on a sample conversation.
 
-Nothing of it is prepared but the conversation: every figure is one of the run that shows it.
+Only the conversation is prepared; every figure is measured in the run that shows it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from holdfast import Holdfast, read, validate, write
 from holdfast.engine.accounting import Expanded
 from holdfast.expand import Expansion
 from holdfast.fitting import Fitted
-from holdfast.settings import Settings
 from holdfast.surfaces.proxy.report import report
 
-from ._output import ColorOption, Output, table
+from ._context import COLOR, CommandContext, shared_options
+from ._output import Output, table
 from ._text import print_text
 from .show import heading
 from .stats import drawn
@@ -32,23 +32,28 @@ NARROW = 3_000
 SHOWN_LINES = 10
 
 TRY_NEXT = """\
-  holdfast wrap claude               an agent of yours, through all of this
-  holdfast serve                     the same as a proxy, with a dashboard
-  holdfast cite FILE                 store a long content, and cite it
-  holdfast fit FILE --limit 8000     make a request fit
-  holdfast show FILE                 a request of your own, as a table
-  holdfast validate --repair FILE    mend what the provider would refuse
-  holdfast --help                    everything else
-  docs/quickstart.md                 the same from Python"""
+  holdfast wrap claude                      run your agent through Holdfast
+  holdfast serve                            run the proxy, with a dashboard
+  holdfast cite FILE                        store a long text and cite it
+  holdfast fit FILE --limit 8000            shorten a request until it fits
+  holdfast request show FILE                show a request of your own
+  holdfast request validate --repair FILE   repair what a provider would reject
+  holdfast --help                           list all commands
+  docs/quickstart.md                        do the same from Python"""
 
 
-def tour(color: ColorOption = None) -> None:
-    """Take the guided tour: cite, open, fit, and what it saved.
+@shared_options(*COLOR)
+def tour(context: CommandContext) -> None:
+    """See Holdfast cite, open and fit a sample conversation, and count the saving.
 
-    A small conversation that comes with Holdfast goes through the engine, in memory. No key and
-    no network is needed, and nothing is left behind.
+    The tour runs in memory. It needs no API key and no network, and stores nothing.
+
+    \b
+    Examples:
+      holdfast tour
+      holdfast tour --color never
     """
-    console = Output(Settings.load(color=color)).console
+    console = Output(context.settings).console
     asyncio.run(_walk(console))
 
 
@@ -69,59 +74,62 @@ async def _walk(console: Console) -> None:
         _fit(console, second)
 
         figures = await report(engine.store, [engine.scope], ("model",))
-        _step(console, "4. Look at the bill", "Both requests, had they gone out, at list prices:")
+        _step(console, "4. Look at the bill", "What both requests would cost at list prices:")
         console.print(drawn(figures, "model", console.width))
         console.print()
-        same = await session.rebuild(1) == asked
+        is_same = await session.rebuild(1) == asked
         _say(
             console,
-            "untouched: as the agent asked. billed: what went out, the opening included. Nothing "
-            "was lost: the first request, rebuilt from what was sent, its edits and the store, "
-            f"has {len(asked):,} bytes, {'the very same' if same else 'changed!'}.",
+            "untouched: as the agent asked. billed: as sent, including what the model opened. "
+            "Nothing was lost: the first request, rebuilt from the sent request, its edits and the "
+            f"store, has {len(asked):,} bytes, {'identical' if is_same else 'which differ'}.",
         )
     _step(console, "Try next", "")
     console.print(Text(TRY_NEXT))
 
 
 def _cite(console: Console, fitted: Fitted) -> None:
-    """What became of the request in which the agent has read the log."""
+    """Print how the request with the log was edited."""
     _step(
         console,
         "1. Cite",
-        f"An agent has read a log of {LINES:,} lines, and is about to send this request:",
+        f"An agent has read a log of {LINES:,} lines and is about to send this request:",
     )
     console.print(heading(fitted.state.asked))
     console.print()
     _edits(console, fitted)
     lines = fitted.state.sent.messages[-1].results[0].text.splitlines()
-    _say(console, "The original is stored. In its place the model reads:")
+    _say(console, "The original is stored. The model reads this citation instead:")
     console.print()
     print_text(console, "\n".join(lines[:SHOWN_LINES]))
     _say(console, f"… and {len(lines) - SHOWN_LINES} more lines.")
 
 
 def _open(console: Console, part: Expansion) -> None:
-    """What the model gets back for a ref."""
+    """Print the content that the model gets for a ref."""
     _step(
         console,
         "2. Open",
-        f"The model opens exactly what it wants, here {part.where} for {part.tokens} tokens:",
+        f"The model opens exactly what it needs, here {part.where} for {part.tokens} tokens:",
     )
     console.print()
     print_text(console, part.content)
 
 
 def _fit(console: Console, fitted: Fitted) -> None:
-    """How the next request gets into a small window."""
+    """Print how the next request fits a small window."""
     _step(
         console,
         "3. Fit",
-        f"It answers; the user asks on. Say that only {NARROW:,} tokens may go out now:",
+        f"It answers, and the user asks more. Assume a limit of {NARROW:,} tokens now:",
     )
     _edits(console, fitted)
     violations = validate(fitted.body)
-    verdict = "valid: no rule is broken" if not violations else f"{len(violations)} violations"
-    _say(console, f"For the provider it is {verdict}. What was folded is stored too.")
+    verdict = "no rule" if not violations else f"{len(violations)} rules"
+    _say(
+        console,
+        f"The request breaks {verdict} of the provider. The folded messages are stored too.",
+    )
 
 
 def _edits(console: Console, fitted: Fitted) -> None:
@@ -131,13 +139,12 @@ def _edits(console: Console, fitted: Fitted) -> None:
         changed = bool(edit.from_tokens or edit.to_tokens)
         sizes = (f"{edit.from_tokens:,}", f"{edit.to_tokens:,}") if changed else ("", "")
         rows.append((edit.where, edit.what, *sizes))
-    console.print(table("where", "what was done", *numbers, rows=rows))
+    console.print(table("where", "edit", *numbers, rows=rows))
     console.print()
     _say(
         console,
-        f"The whole request: {fitted.untouched:,} tokens asked, {fitted.tokens:,} sent, as "
-        f"{fitted.count.model} counts them. (A cited text is counted alone, with OpenAI's "
-        "vocabulary.)",
+        f"The complete request: {fitted.untouched:,} tokens asked, {fitted.tokens:,} sent, as "
+        f"{fitted.count.model} counts them. (Cited texts are counted with OpenAI's vocabulary.)",
     )
 
 
@@ -150,7 +157,7 @@ def bundled_body() -> bytes:
 
 
 def with_log(body: bytes) -> bytes:
-    """The conversation, in which the agent then reads the log of a night."""
+    """Return the conversation with a question and the log that the agent reads for it."""
     call = {"type": "tool_use", "id": "toolu_log", "name": "read_file", "input": {"path": "log"}}
     result = {"type": "tool_result", "tool_use_id": "toolu_log", "content": night_log()}
     return _longer(
@@ -163,7 +170,7 @@ def with_log(body: bytes) -> bytes:
 
 
 def gone_on(body: bytes, answer: str) -> bytes:
-    """The conversation with an answer, and one more question."""
+    """Return the conversation with an answer and one more question."""
     return _longer(
         body,
         {"role": "assistant", "content": f"This one:\n{answer}"},
@@ -177,7 +184,7 @@ def _longer(body: bytes, *messages: dict[str, Any]) -> bytes:
 
 
 def night_log() -> str:
-    """A log in which one line matters."""
+    """Return a log in which one line matters."""
     lines = [
         f"02:{n // 60:02}:{n % 60:02} INFO tides row={n} height={n % 53 / 10:.1f}m stored"
         for n in range(1, LINES + 1)

@@ -1,4 +1,4 @@
-"""validate: check a request against its provider's rules, and mend it if asked."""
+"""validate: the command that checks a request against its provider's rules and repairs it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rich.text import Text
 
 import holdfast
 from holdfast.errors import WireError
-from holdfast.settings import Settings
 from holdfast.wire import RULES, Limits, Violation
 
+from ._context import OUTPUT, CommandContext, shared_options
 from ._input import (
     DialectOption,
     FileArgument,
@@ -24,34 +24,34 @@ from ._input import (
     read_body,
     write_body,
 )
-from ._output import ColorOption, Output, OutputOption, remark, table
+from ._output import Output, remark, table
 
 
+@shared_options(*OUTPUT)
 def validate(
+    context: CommandContext,
     file: FileArgument,
     dialect: DialectOption = None,
     model: ModelOption = None,
     repair: Annotated[
         bool,
-        typer.Option("--repair", help="Write the mended body; list on stderr what was done."),
+        typer.Option("--repair", help="Write the repaired request; list the changes on stderr."),
     ] = False,
     write: WriteOption = None,
-    output: OutputOption = None,
-    color: ColorOption = None,
 ) -> None:
     """Check a request against its provider's rules.
 
-    The exit code is 1 if a rule is broken (with --repair: still broken afterwards).
+    The exit code is 1 if the request breaks a rule; with --repair, if it still does afterwards.
 
     \b
     Examples:
-      holdfast validate request.json
-      holdfast validate --output json request.json
-      holdfast validate --repair request.json > mended.json
+      holdfast request validate request.json
+      holdfast request validate --output json request.json
+      holdfast request validate --repair request.json > repaired.json
     """
     if write and not repair:
         raise typer.BadParameter("--write needs --repair")
-    settings = Settings.load(output=output, color=color)
+    settings = context.settings
     limits = limits_of(settings)
     body = read_body(file, limits)
     if repair:
@@ -63,7 +63,7 @@ def validate(
 
 
 def _detected(body: bytes, limits: Limits) -> str | None:
-    """The dialect that the body is in, or None for validate to say what is wrong with it."""
+    """Return the dialect of the body, or None if validate is to report why there is none."""
     try:
         return holdfast.wire.detect(body, limits=limits)
     except WireError:
@@ -71,7 +71,7 @@ def _detected(body: bytes, limits: Limits) -> str | None:
 
 
 def violation_table(violations: list[Violation]) -> Table:
-    """Lay violations out with the source of the rule that each one breaks."""
+    """Return a table of violations with the source of each rule."""
     return table(
         Column("rule", style="red", no_wrap=True),
         Column("path", min_width=24, overflow="fold"),
@@ -113,11 +113,11 @@ def _report(
 def _repair(
     body: bytes, dialect: str | None, model: str | None, limits: Limits, write: Path | None
 ) -> None:
-    mended = holdfast.repair(body, dialect, model, limits=limits)
-    write_body(mended.body, write)
-    for action in mended.actions:
-        remark(f"mended {action.rule} at {action.path}: {action.message}")
-    for violation in mended.left:
-        remark(f"left {violation.rule} at {violation.path}: {violation.message}")
-    if mended.left:
+    repaired = holdfast.repair(body, dialect, model, limits=limits)
+    write_body(repaired.body, write)
+    for action in repaired.actions:
+        remark(f"repaired {action.rule} at {action.path}: {action.message}")
+    for violation in repaired.left:
+        remark(f"not repaired: {violation.rule} at {violation.path}: {violation.message}")
+    if repaired.left:
         raise typer.Exit(1)

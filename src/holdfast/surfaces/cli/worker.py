@@ -1,4 +1,4 @@
-"""worker: do the jobs of the queue, until a signal ends it."""
+"""worker: the command that runs background jobs until it is stopped."""
 
 from __future__ import annotations
 
@@ -13,36 +13,38 @@ from holdfast.errors import StoreError
 from holdfast.facts import fact_jobs
 from holdfast.jobs import Attempt, worker_of
 from holdfast.jobs.running import begin
-from holdfast.settings import Settings
 from holdfast.store import Store
 
+from ._context import STORE, CommandContext, shared_options
 from ._output import remark
-from ._store import StoreOption, with_store
 
 
+@shared_options(*STORE)
 def worker(
+    context: CommandContext,
     slots: Annotated[
-        int, typer.Option("--slots", min=1, max=256, help="Jobs that are done at once.")
+        int,
+        typer.Option("--slots", min=1, max=256, help="Number of jobs that run at the same time."),
     ] = 4,
-    store: StoreOption = None,
 ) -> None:
-    """Do the jobs of the queue, beside any number of others.
+    """Run a worker that takes jobs from the queue until it is stopped.
 
-    The proxy and the library do them too, unless background_jobs is off. Workers may share a file,
-    or on PostgreSQL be on many machines. A signal to end (SIGTERM, Ctrl-C) makes a worker hand back
-    what it is at; what a killed one was at is done by another within a minute.
+    The proxy and the library run jobs too, unless the setting background_jobs is off. Any number of
+    workers may share a SQLite file on one machine, or a PostgreSQL database from many. On SIGTERM
+    or Ctrl-C a worker returns its unfinished jobs to the queue; the jobs of a killed worker are
+    taken over within a minute.
 
     \b
     Examples:
-      holdfast worker
-      holdfast worker --store postgresql://me@db/holdfast --slots 16
+      holdfast jobs worker
+      holdfast jobs worker --store postgresql://me@db/holdfast --slots 16
     """
     from holdfast.surfaces.proxy import logs  # noqa: PLC0415 - other commands start faster
 
-    settings = Settings.load(store_url=store)
+    settings = context.settings
     if settings.store_url.partition(":")[0].lower() == "memory":
         raise StoreError(
-            "a store in memory has no jobs that another process could do",
+            "no other process can see the jobs of a store in memory",
             where="store_url",
             fix="Name the store that the proxy uses: --store sqlite:///path or postgresql://…",
         )
@@ -68,8 +70,8 @@ def worker(
         with suppress(NotImplementedError):  # on Windows, Ctrl-C ends the loop
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, working.stop)
-        await begin(opened, settings)
-        remark(f"Holdfast works on the jobs of {opened.url} (Ctrl-C ends it)")
+        await begin(opened)
+        remark(f"Holdfast runs the jobs of {opened.url} (press Ctrl-C to stop)")
         await working.run()
 
-    with_store(settings, work, creates=True)
+    context.run(work, creates=True)

@@ -22,12 +22,12 @@ import msgspec
 from holdfast.engine import Holdfast
 from holdfast.engine.tool_calls import ServerReport, report
 from holdfast.errors import HoldfastError, ToolServerError
+from holdfast.settings import Settings
 from holdfast.surfaces.mcp.acquaintance import Acquaintance
 from holdfast.surfaces.mcp.cards import Cards, ServerCard
-from holdfast.surfaces.mcp.catalog import Catalog, Entry, Listing
+from holdfast.surfaces.mcp.catalog import Catalog, Entry, Listing, Pinned
 from holdfast.surfaces.mcp.config import ServerSpec
 from holdfast.surfaces.mcp.host import AskingHost, Audience
-from holdfast.surfaces.mcp.pins import Pinned
 from holdfast.surfaces.mcp.pipe import MOST_BYTES, Way, way_to
 from holdfast.surfaces.mcp.results import Called, Results, whole_characters
 from holdfast.surfaces.mcp.upstream import CALL_RESULT, Upstream
@@ -42,10 +42,19 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     listing: Listing = "auto"
     listed_tokens: int = 5_000
+    """With "auto", tools of more tokens are replaced by the directory: hosts send the whole list
+    with every request."""
     directory_tokens: int = 600
+    """Maximum tokens of the directory, which hosts send with every request too."""
     window: int = 200_000
-    """Of the models behind the hosts: by it results are judged to be long."""
+    """Window of the models behind the hosts, by which results count as long; hosts do not say which
+    model they use."""
     most_bytes: int = MOST_BYTES
+
+
+def window_of(settings: Settings) -> int:
+    """Return the window of the models behind the hosts, as far as the settings limit it."""
+    return settings.request_limit or GatewayOptions().window
 
 
 class Gateway:

@@ -16,12 +16,12 @@ import msgspec
 
 from holdfast.cite import count as count_text
 from holdfast.condense.condenser import Passage
-from holdfast.condense.relevance import rank
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, PrivacyError
 from holdfast.expand.calls import parse_call
 from holdfast.expand.tool import DESCRIPTION, NAME, PARAMETERS
 from holdfast.privacy import Policy, apply, find
+from holdfast.search.passages import rank
 from holdfast.store import RefInfo
 from holdfast.tokens import count
 from holdfast.toolbox.checking import problems

@@ -19,8 +19,10 @@ from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
 from holdfast.store import Scope
+from holdfast.surfaces.mcp import pipe
+from holdfast.surfaces.mcp.catalog import Listing
 from holdfast.surfaces.mcp.config import ServerSpec
-from holdfast.surfaces.mcp.gateway import Gateway, GatewayOptions
+from holdfast.surfaces.mcp.gateway import Gateway, GatewayOptions, window_of
 from holdfast.surfaces.mcp.host import HostServer
 from holdfast.surfaces.mcp.serving import gateway_server, own_server
 
@@ -30,14 +32,15 @@ _LOCAL_ADDRESSES = ("127.0.0.1", "localhost", "::1")
 
 @asynccontextmanager
 async def opened(
-    settings: Settings, specs: Sequence[ServerSpec] | None, scope: Scope
+    settings: Settings, specs: Sequence[ServerSpec] | None, scope: Scope, listing: Listing
 ) -> AsyncIterator[HostServer]:
     """The server, or with servers behind it the gateway, over the store of the settings."""
     async with Holdfast.open(scope=scope, settings=settings) as engine:
         if specs is None:
             yield own_server(engine)
             return
-        gateway = Gateway(engine, specs, options_of(settings))
+        options = GatewayOptions(listing=listing, window=window_of(settings))
+        gateway = Gateway(engine, specs, options)
         await gateway.open()
         try:
             yield gateway_server(gateway)
@@ -45,49 +48,57 @@ async def opened(
             await gateway.close()
 
 
-def options_of(settings: Settings) -> GatewayOptions:
-    """How a gateway behaves, as the settings say."""
-    return GatewayOptions(
-        listing=settings.mcp_listing,
-        listed_tokens=settings.mcp_listed_tokens,
-        directory_tokens=settings.mcp_directory_tokens,
-        window=settings.mcp_window,
-        most_bytes=settings.mcp_max_message_bytes,
-    )
-
-
-async def serve_pipe(settings: Settings, specs: Sequence[ServerSpec] | None, scope: Scope) -> None:
+async def serve_pipe(
+    settings: Settings, specs: Sequence[ServerSpec] | None, scope: Scope, listing: Listing = "auto"
+) -> None:
     """Serve the host that started this process, until it closes the pipe."""
-    async with opened(settings, specs, scope) as server, stdio_server() as (read, write):
+    async with (
+        opened(settings, specs, scope, listing) as server,
+        stdio_server() as (read, write),
+    ):
         await server.run(read, write, server.create_initialization_options())
 
 
-async def serve_http(settings: Settings, specs: Sequence[ServerSpec] | None, scope: Scope) -> None:
-    """Serve hosts over streamable HTTP, at /mcp, until it is interrupted."""
+async def serve_http(
+    settings: Settings,
+    specs: Sequence[ServerSpec] | None,
+    scope: Scope,
+    listing: Listing = "auto",
+    *,
+    host: str,
+    port: int,
+) -> None:
+    """Serve hosts over streamable HTTP, at /mcp, until it is interrupted.
+
+    Raises:
+        SettingsError: other machines could use it without a token.
+    """
     import uvicorn  # noqa: PLC0415 - a host that starts this over a pipe need not wait for it
 
-    check_address(settings)
-    async with opened(settings, specs, scope) as server:
+    check_address(host, settings)
+    async with opened(settings, specs, scope, listing) as server:
         app = http_app(server, settings)
-        config = uvicorn.Config(
-            app, host=settings.mcp_host, port=settings.mcp_port, log_level="warning"
-        )
+        config = uvicorn.Config(app, host=host, port=port, log_level="warning")
         await uvicorn.Server(config).serve()
 
 
-def check_address(settings: Settings) -> None:
-    """Refuse to listen for other machines without a token."""
-    if settings.mcp_host not in _LOCAL_ADDRESSES and not settings.mcp_token:
+def check_address(host: str, settings: Settings) -> None:
+    """Raise `SettingsError` if other machines could connect without a token."""
+    if host not in _LOCAL_ADDRESSES and not _tokens(settings):
         raise SettingsError(
             "the gateway would be open to other machines",
-            where="mcp_host",
-            fix="Set mcp_token too, or listen on 127.0.0.1.",
+            where="--host",
+            fix="Set serve_token (HOLDFAST_SERVE_TOKEN), or listen on 127.0.0.1.",
         )
+
+
+def _tokens(settings: Settings) -> list[str]:
+    return [token for token in (settings.serve_token, *settings.serve_tokens.values()) if token]
 
 
 def http_app(server: HostServer, settings: Settings) -> Any:
     """The server as an application, behind the checks of host, origin and token."""
-    names = [*_LOCAL, *settings.mcp_names]
+    names = [*_LOCAL, *settings.serve_names]
     hosts = [name if ":" in name.rpartition("]")[2] else f"{name}:*" for name in names]
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
@@ -95,25 +106,26 @@ def http_app(server: HostServer, settings: Settings) -> Any:
         allowed_origins=[f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")],
     )
     app = server.streamable_http_app(
-        transport_security=security, max_request_body_size=settings.mcp_max_message_bytes
+        transport_security=security, max_request_body_size=pipe.MOST_BYTES
     )
-    return Guarded(app, settings.mcp_token) if settings.mcp_token else app
+    tokens = _tokens(settings)
+    return Guarded(app, tokens) if tokens else app
 
 
 class Guarded:
-    """Lets in only who sends the token; how long a comparison takes tells nothing."""
+    """An application for clients that send one of the tokens, compared in constant time."""
 
-    def __init__(self, app: Any, token: str) -> None:
+    def __init__(self, app: Any, tokens: Sequence[str]) -> None:
         self._app = app
-        self._token = token.encode()
+        self._tokens = [token.encode() for token in tokens]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Judge a request by its header alone."""
         headers = dict(scope.get("headers", ()))
         # The scheme is written in any case (RFC 9110, 11.1).
         scheme, _, given = headers.get(b"authorization", b"").strip().partition(b" ")
-        is_right = hmac.compare_digest(given.strip(), self._token)
-        if scope["type"] != "http" or (scheme.lower() == b"bearer" and is_right):
+        matches = [hmac.compare_digest(given.strip(), token) for token in self._tokens]
+        if scope["type"] != "http" or (scheme.lower() == b"bearer" and any(matches)):
             await self._app(scope, receive, send)
             return
         head = [(b"www-authenticate", b"Bearer"), (b"content-length", b"0")]

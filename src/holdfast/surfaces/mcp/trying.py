@@ -23,6 +23,7 @@ from holdfast.store import Scope
 from holdfast.surfaces.mcp.cards import ServerCard
 from holdfast.surfaces.mcp.catalog import Catalog, Entry
 from holdfast.surfaces.mcp.config import ServerSpec
+from holdfast.surfaces.mcp.gateway import window_of
 from holdfast.surfaces.mcp.pipe import way_to
 from holdfast.surfaces.mcp.results import Called, Results, whole_characters
 from holdfast.surfaces.mcp.upstream import CALL_RESULT, Upstream
@@ -80,10 +81,8 @@ class _Nobody:
 
 
 @asynccontextmanager
-async def _running(
-    spec: ServerSpec, settings: Settings, hear: Callable[[str], None]
-) -> AsyncIterator[Upstream]:
-    way = partial(way_to, most_bytes=settings.mcp_max_message_bytes, hear=hear)
+async def _running(spec: ServerSpec, hear: Callable[[str], None]) -> AsyncIterator[Upstream]:
+    way = partial(way_to, hear=hear)
     upstream = Upstream(spec, _Nobody(), way=way)
     try:
         await upstream.started(_Nobody())
@@ -113,7 +112,7 @@ async def try_server(
     began = time.monotonic()
     async with (
         Holdfast.open(scope=scope, settings=settings) as engine,
-        _running(spec, settings, hear) as upstream,
+        _running(spec, hear) as upstream,
     ):
         card = upstream.card or ServerCard()
         entries = Catalog([(spec, card)], {}).entries.values()  # as it says it now
@@ -144,7 +143,7 @@ async def call_tool(
     """Call a tool of a server once, as the gateway would."""
     async with (
         Holdfast.open(scope=scope, settings=settings) as engine,
-        _running(spec, settings, hear) as upstream,
+        _running(spec, hear) as upstream,
     ):
         card = upstream.card or ServerCard()
         await engine.toolbox.register(card.tools, spec.name)
@@ -170,7 +169,7 @@ async def call_tool(
                 entry.definition.get("outputSchema"),
                 whole_characters(entry.definition.get("_meta")),
             )
-            result = (await Results(engine, window=settings.mcp_window).measured(result, called))[0]
+            result = (await Results(engine, window=window_of(settings)).measured(result, called))[0]
         failures = int(getattr(result, "is_error", None) is True)
         learnt = _learnt(spec, catalog.entries.values())
         done = msgspec.structs.replace(learnt, calls=1, failed=failures)

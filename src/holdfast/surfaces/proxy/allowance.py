@@ -57,8 +57,8 @@ class Allowances:
     def __init__(
         self, settings: Settings, store: Store, clock: Callable[[], float] = time.time
     ) -> None:
-        self.limits = Amount(settings.daily_tokens, settings.daily_dollars)
-        self.is_limited = bool(settings.daily_tokens or settings.daily_dollars)
+        self.limits = Amount(settings.daily_limit.tokens, settings.daily_limit.dollars)
+        self.is_limited = bool(self.limits.tokens or self.limits.dollars)
         self._ledger = store.ledger
         self._clock = clock
 
@@ -106,7 +106,7 @@ class Allowances:
                 self._check_left(use)
                 raise AllowanceError(
                     "requests under way may use the rest of this day's share",
-                    where="daily_tokens" if self.limits.tokens else "daily_dollars",
+                    where="daily_limit.tokens" if self.limits.tokens else "daily_limit.dollars",
                     fix="Ask again when they are answered, or for a shorter answer (max_tokens).",
                     retry_seconds=_BUSY_SECONDS,
                 )
@@ -132,8 +132,8 @@ class Allowances:
         tokens = f"{used.tokens:,} of {limits.tokens:,} tokens"
         dollars = f"${used.dollars:.2f} of ${limits.dollars:.2f}"
         return (
-            ("daily_tokens", tokens, used.tokens, limits.tokens),
-            ("daily_dollars", dollars, used.dollars, limits.dollars),
+            ("daily_limit.tokens", tokens, used.tokens, limits.tokens),
+            ("daily_limit.dollars", dollars, used.dollars, limits.dollars),
         )
 
     def _check_left(self, use: DayUse) -> None:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from holdfast.calling.network import BrokenOffError, Reply, UpstreamError
-from holdfast.calling.upstreams import Family, Upstream
+from holdfast.calling.upstreams import DIALECT_OF, Family, Upstream
 from holdfast.errors import (
     BudgetExceededError,
     ContextOptimizationError,
@@ -30,7 +30,7 @@ from holdfast.store.deadline import store_deadline
 from holdfast.surfaces.proxy.admission import OverloadedError
 from holdfast.surfaces.proxy.allowance import AllowanceError
 from holdfast.surfaces.proxy.counting import count_answer
-from holdfast.surfaces.proxy.delivery import Outcome
+from holdfast.surfaces.proxy.delivery import Outcome, received
 from holdfast.surfaces.proxy.dispatch import Dispatch
 from holdfast.surfaces.proxy.encodings import (
     ACCEPTED,
@@ -63,7 +63,6 @@ from holdfast.surfaces.proxy.routes import (
     unanswered,
 )
 from holdfast.surfaces.proxy.seen import RequestSeen
-from holdfast.surfaces.proxy.sending import received
 from holdfast.surfaces.proxy.service import READING, Service, UnmaskedError
 from holdfast.surfaces.proxy.switches import PREFIX, Switches, read_switches
 from holdfast.surfaces.proxy.tenants import load_key, own_tokens
@@ -89,20 +88,12 @@ _AT_ONCE = 262_144
 HANG_UP = "holdfast.hang_up"
 """In the state of a scope: breaks the connection, so that its client sees no answer at all."""
 
-_DIALECTS: dict[Family, str] = {
-    "openai": "openai-chat",
-    "anthropic": "anthropic",
-    "gemini": "gemini",
-    "bedrock": "converse",
-    "cohere": "cohere",
-}
-
 
 def dialect_of(method: str, path: str, headers: Mapping[str, str]) -> str:
     """The dialect in which a client understands errors; `headers` have names in lower case."""
     if (there := route(method, meant(path) or path)) is not None:
         return there.dialect
-    return _DIALECTS[family_of(path, frozenset(headers)) or "openai"]
+    return DIALECT_OF[family_of(path, frozenset(headers)) or "openai"]
 
 
 class ProxyApp:

@@ -45,7 +45,7 @@ SPARE = 64
 _OTHER_DESCRIPTORS = 128
 """The store, the log, worker processes: what is open beside connections."""
 _MOST_DESCRIPTORS = 65_536
-_MOST_CONNECTIONS = 10_000
+MOST_CONNECTIONS = 10_000
 """Where the system would allow more: each costs some 20 KB before it says a word."""
 AT_ONCE = 16
 """Connections that are taken before others have their turn: clients may come without end. Each has
@@ -62,7 +62,7 @@ _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-lengt
 def raise_descriptors() -> int:
     """Let this process open as many files as the system allows it; how many that are."""
     if sys.platform == "win32":
-        return 2 * _MOST_CONNECTIONS
+        return 2 * MOST_CONNECTIONS
     import resource  # noqa: PLC0415 - not on Windows
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -76,10 +76,10 @@ def raise_descriptors() -> int:
     return wanted if soft == resource.RLIM_INFINITY else soft
 
 
-def most_connections(wanted: int, descriptors: int) -> int:
-    """How many requests may be open at once; each needs a second connection, to its upstream."""
+def most_connections(descriptors: int) -> int:
+    """Return how many requests may be open; each needs a second connection, to its upstream."""
     possible = max(1, (descriptors - _OTHER_DESCRIPTORS - SPARE) // 2)
-    return min(wanted or _MOST_CONNECTIONS, possible)
+    return min(MOST_CONNECTIONS, possible)
 
 
 class Connections:
@@ -308,7 +308,7 @@ class Places:
                 connection.ended()
         else:
             await _discard_body(receive)
-            why = "The proxy has no place for another request: try again, or raise max_connections."
+            why = "The proxy has no place for another request: try again, or raise its ulimit -n."
             await refuse(scope, _FULL, why, send, _RETRY, _CLOSE)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -435,5 +435,5 @@ def _not_taken(error: OSError, connections: int) -> Fields:
         event="no_connection_taken",
         why=errno.errorcode.get(error.errno or 0, type(error).__name__),
         connections=connections,
-        fix="Raise the limit of open files (ulimit -n), or lower max_connections.",
+        fix="Raise the limit of open files (ulimit -n).",
     )

@@ -30,9 +30,8 @@ from holdfast.surfaces.proxy.translated import (
 from holdfast.surfaces.proxy.upstream_calls import UpstreamCall, UpstreamCalls
 from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, signature_of, without
 from holdfast.wire import Conversation, write
+from holdfast.wire.chained import held_fields
 
-HELD_BY_PROVIDERS = ("previous_response_id", "conversation", "prompt", "cachedContent")
-"""What names something that a provider keeps, and nobody else has."""
 CREATING = frozenset({"openai-responses", "openai-chat", "anthropic"})
 """Dialects whose answers name objects that a later request may refer to."""
 _NEXT = frozenset({429, 500, 502, 503, 504, 529})
@@ -188,7 +187,7 @@ class Dispatch:
     @asynccontextmanager
     async def _translated(self, target: Target, request: Conversation) -> AsyncIterator[Reply]:
         """Ask in another dialect, and give the answer in the client's."""
-        if held := [name for name in HELD_BY_PROVIDERS if request.rest.get(name)]:
+        if held := held_fields(request):
             raise ShapeError(
                 f"the history is held by a provider that is not {target.name}",
                 where=f"$.{held[0]}",

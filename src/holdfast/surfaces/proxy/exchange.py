@@ -21,13 +21,12 @@ from holdfast.errors import StoreError
 from holdfast.expand.finding import OUR_TOOLS
 from holdfast.faults import Faults
 from holdfast.surfaces.proxy.answer_stream import joined_stream, passed_stream
-from holdfast.surfaces.proxy.delivery import Outcome, Pieces, account
+from holdfast.surfaces.proxy.delivery import Got, Outcome, Pieces, account, received
 from holdfast.surfaces.proxy.dispatch import Dispatch
 from holdfast.surfaces.proxy.hidden_calls import HiddenCalls
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.preparing import Prepared, Preparing
 from holdfast.surfaces.proxy.remembering import Ended, Remembering, edit_of
-from holdfast.surfaces.proxy.sending import Got, received
 from holdfast.surfaces.proxy.service import READING, Service
 from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.surfaces.proxy.turn_record import TurnRecord

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from holdfast.calling.upstreams import Upstreams
 from holdfast.errors import HoldfastError, SettingsError
-from holdfast.models.embedding import recall_embedder, tool_embedder
+from holdfast.models.embedding import tool_embedder
 from holdfast.settings import Settings
 from holdfast.store.opening import check_url
 from holdfast.surfaces.proxy import tenants, tracing
@@ -71,6 +71,5 @@ _CHECKS: tuple[Callable[[Settings], object], ...] = (
     _check_store,
     Upstreams,
     tracing.configured,
-    recall_embedder,
     tool_embedder,
 )

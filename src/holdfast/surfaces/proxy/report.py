@@ -2,21 +2,80 @@
 
 report: before telemetry; the command line uses it too. All of it comes from the store, so that it
 outlives the process.
+
+How well requests were counted, and what each kind of edit did: what a store can tell of both.
+Counts are learnt by model and saved with the store; edits stand in the turns, so that what one
+process did can be asked of another.
+
+Joins the sessions of one client session, so that lists show it once. Pure. A client session holds
+its main conversation (several, if it was compacted or edited), subagents and side requests.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from holdfast.store import Scope, Store
-from holdfast.store.records import UsageTotal, summed
-from holdfast.surfaces.proxy.session_groups import group_sessions
+from holdfast.store.records import SessionRecord, UsageTotal, summed
+from holdfast.tokens.calibration import Calibration
+
+Member = tuple[Scope, SessionRecord]
+
+
+class SessionGroup(NamedTuple):
+    """A client session, or a conversation of a client that sends no id."""
+
+    scope: Scope
+    record: SessionRecord
+    """Its main conversation that was used last, with the title of the first."""
+    members: tuple[Member, ...]
+    """All of its sessions, the last used first."""
+
+    @property
+    def turns(self) -> int:
+        """Requests of its conversations."""
+        return sum(record.turns for _, record in self.members if not record.purpose)
+
+    @property
+    def conversations(self) -> int:
+        """Its conversations, those of subagents included."""
+        return sum(not record.purpose for _, record in self.members)
+
+    @property
+    def side_requests(self) -> int:
+        """Its side requests."""
+        return sum(record.turns for _, record in self.members if record.purpose)
+
+
+def group_sessions(sessions: Iterable[Member]) -> list[SessionGroup]:
+    """Return sessions in groups, in the order in which their conversations are given.
+
+    Side requests without any conversation make no group.
+    """
+    groups: dict[tuple[str, ...], list[Member]] = {}
+    for scope, record in sessions:
+        own = ("client", record.client_session) if record.client_session else ("", record.session)
+        groups.setdefault((scope.user, scope.workspace, *own), []).append((scope, record))
+    return [group for members in groups.values() if (group := _group(members)) is not None]
+
+
+def _group(members: list[Member]) -> SessionGroup | None:
+    conversations = [member for member in members if not member[1].purpose]
+    if not conversations:
+        return None
+    main = [member for member in conversations if not member[1].client_agent] or conversations
+    scope, record = main[0]
+    titles = [each.title for _, each in main if each.title]
+    if titles:
+        record = msgspec.structs.replace(record, title=titles[-1])
+    return SessionGroup(scope, record, tuple(members))
+
 
 By = Literal["model", "session", "day"]
 MOST_SESSIONS = 50
@@ -104,3 +163,46 @@ async def _newest(store: Store, scopes: Sequence[Scope]) -> list[UsageTotal]:
     used.sort(key=lambda pair: pair[0], reverse=True)
     rows = [total for _, total in used[:MOST_SESSIONS]]
     return [*rows, summed("side requests", apart)] if apart else rows
+
+
+class EditTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """What one kind of edit did, each edit counted once: when it was made."""
+
+    action: str
+    edits: int = 0
+    turns: int = 0
+    """Requests in which it was done."""
+    from_tokens: int = 0
+    to_tokens: int = 0
+
+
+async def quality(store: Store, scopes: Sequence[Scope]) -> dict[str, Any]:
+    """The accuracy of counts by model, and the edits of the sessions last used by their kind."""
+    return {
+        "accuracy": [row for scope in scopes for row in await _accuracy(store, scope)],
+        "edits": msgspec.to_builtins(await _edits(store, scopes)),
+    }
+
+
+async def _accuracy(store: Store, scope: Scope) -> list[dict[str, Any]]:
+    data = await store.calibration(scope)
+    learnt = Calibration.load(data).accuracy() if data else []
+    return [{"tenant": scope.workspace, **msgspec.to_builtins(model)} for model in learnt]
+
+
+async def _edits(store: Store, scopes: Sequence[Scope]) -> list[EditTotal]:
+    totals: dict[str, EditTotal] = {}
+    for scope in scopes:
+        for record in await store.sessions(scope, limit=MOST_SESSIONS):
+            for turn in await store.turns(scope.of(record.session)):
+                for action in dict.fromkeys(edit.action for edit in turn.edits):
+                    edits = [edit for edit in turn.edits if edit.action == action]
+                    total = totals.get(action) or EditTotal(action=action)
+                    totals[action] = msgspec.structs.replace(
+                        total,
+                        edits=total.edits + len(edits),
+                        turns=total.turns + 1,
+                        from_tokens=total.from_tokens + sum(edit.from_tokens for edit in edits),
+                        to_tokens=total.to_tokens + sum(edit.to_tokens for edit in edits),
+                    )
+    return sorted(totals.values(), key=lambda total: total.to_tokens - total.from_tokens)

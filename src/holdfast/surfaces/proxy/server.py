@@ -57,6 +57,9 @@ from holdfast.surfaces.proxy.safety import HEADERS
 from holdfast.surfaces.proxy.service import Service
 from holdfast.wire.strict import Limits
 
+DRAIN_SECONDS = 600
+"""Time that open responses get after SIGTERM: long responses of reasoning models take minutes. A
+second signal ends them at once, and service managers have a timeout of their own."""
 _LAST_SECONDS = 2.0
 """How long requests may take to end after they were cancelled."""
 _READ_BYTES = 8_192
@@ -69,7 +72,7 @@ PAGES: tuple[Callable[[Service], list[BaseRoute]], ...] = (dashboard.routes, tel
 @asynccontextmanager
 async def opened(settings: Settings, peers: Peers | None = None) -> AsyncIterator[Service]:
     """All that a running proxy needs, and its orderly end; `peers` are its other workers."""
-    limits = Limits(max_body_bytes=settings.max_body_bytes, max_keys=settings.max_json_keys)
+    limits = Limits(max_body_bytes=settings.max_body_bytes)
     async with (
         Holdfast.open(settings=settings) as engine,
         HttpSending(idle_seconds=settings.upstream_idle_seconds) as http,
@@ -144,13 +147,11 @@ class Server(uvicorn.Server):
                 proxy_headers=False,
                 # Its type is int, and it is handed to asyncio as it is.
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,  # type: ignore[arg-type]
-                # Its type is int, and it is handed to asyncio as it is.
-                timeout_graceful_shutdown=service.settings.serve_drain_seconds,  # type: ignore[arg-type]
+                timeout_graceful_shutdown=DRAIN_SECONDS,
             )
         )
         self._ready = ready
-        wanted = service.settings.max_connections
-        self.connections = Connections(most_connections(wanted, raise_descriptors()))
+        self.connections = Connections(most_connections(raise_descriptors()))
         self._accepting: list[asyncio.Task[None]] = []
 
     @contextmanager
@@ -193,8 +194,7 @@ class Server(uvicorn.Server):
     def stop(self) -> None:
         """Take no more requests and let open answers end; called twice, drop them."""
         if not self.should_exit and (open_requests := self._service.telemetry.open_requests):
-            most = self._service.settings.serve_drain_seconds
-            log.info(Fields(event="stopping", open=open_requests, most_seconds=most))
+            log.info(Fields(event="stopping", open=open_requests, most_seconds=DRAIN_SECONDS))
         self._service.is_closing = self.connections.is_closing = True
         self.force_exit = self.should_exit
         self.should_exit = True

@@ -73,11 +73,9 @@ class Service:
         self.telemetry = Telemetry(settings)
         self.health = StoreHealth(engine.store, self.telemetry)
         self.admission = Admission()
-        self.limits = Limits(
-            max_body_bytes=settings.max_body_bytes, max_keys=settings.max_json_keys
-        )
+        self.limits = Limits(max_body_bytes=settings.max_body_bytes)
         self.recent = Recent(self.limits)
-        self.caps = Caps(rounds=settings.max_expansion_rounds, tokens=settings.max_expansion_tokens)
+        self.caps = Caps()
         self.most_bytes = settings.max_body_bytes
         engine.workers.overran = self._overran
         if engine.jobs is not None:
@@ -100,8 +98,8 @@ class Service:
         raise NoUpstreamError(
             f"no upstream is set for {OWNERS[family]} requests",
             status=404,
-            fix=f"Start the proxy with --{family} {OFFICIAL[family]} (or the setting "
-            f"{family}_upstream){offline}.",
+            fix=f"Start the proxy with --{family} {OFFICIAL[family]} (or url in "
+            f"[upstreams.{family}] of the settings){offline}.",
         )
 
     def check_unedited(self) -> None:

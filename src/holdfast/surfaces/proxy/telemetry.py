@@ -24,7 +24,7 @@ from holdfast.store.deadline import store_deadline
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.metrics import CONTENT_TYPE, Metrics
 from holdfast.surfaces.proxy.report import By, report
-from holdfast.surfaces.proxy.safety import HEADERS
+from holdfast.surfaces.proxy.safety import HEADERS, view_of
 from holdfast.surfaces.proxy.seen import (
     CLIENT_LEFT,
     Refused,
@@ -34,7 +34,6 @@ from holdfast.surfaces.proxy.seen import (
 )
 from holdfast.surfaces.proxy.tally import Tally
 from holdfast.surfaces.proxy.tracing import configured
-from holdfast.surfaces.proxy.viewing import view_of
 
 if TYPE_CHECKING:
     from holdfast.surfaces.proxy.service import Service

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from holdfast.calling.network import Reply, is_stream
 from holdfast.calling.upstreams import Target
-from holdfast.surfaces.proxy.sending import received
+from holdfast.surfaces.proxy.delivery import received
 from holdfast.wire import Answerer, Conversation, convert, custom_tools
 from holdfast.wire.answers import AnswerTranslator, translate_answer, translate_error
 

@@ -15,7 +15,7 @@ import msgspec
 from holdfast.engine import Holdfast, ReusedAnswer
 from holdfast.faults import Faults
 from holdfast.store.deadline import REQUEST_SECONDS
-from holdfast.surfaces.proxy.dispatch import HELD_BY_PROVIDERS, Dispatch
+from holdfast.surfaces.proxy.dispatch import Dispatch
 from holdfast.surfaces.proxy.hidden_calls import HiddenCalls
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.logs import Fields, log
@@ -23,7 +23,7 @@ from holdfast.surfaces.proxy.preparing import SIGNED, Prepared
 from holdfast.surfaces.proxy.service import Service
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Kept
-from holdfast.wire.chained import names_of_answer
+from holdfast.wire.chained import held_fields, names_of_answer
 from holdfast.wire.places import head_of
 
 _RECORD_SECONDS = REQUEST_SECONDS
@@ -169,4 +169,4 @@ class TurnRecord:
         """
         if self._dispatch.target is None or self._dispatch.fell_back:
             return False
-        return not any(asked.rest.get(name) for name in HELD_BY_PROVIDERS)
+        return not held_fields(asked)

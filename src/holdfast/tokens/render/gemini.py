@@ -10,8 +10,7 @@ import json
 from typing import Any
 
 from holdfast.tokens.families import Constants
-from holdfast.tokens.render.foreign import SEALED_CHARACTERS
-from holdfast.tokens.render.parts import Envelope, arguments_value
+from holdfast.tokens.render.parts import SEALED_CHARACTERS, Envelope, arguments_value
 from holdfast.tokens.render.request import BareRequest, Surroundings, View
 from holdfast.tokens.vocabulary import CountText
 from holdfast.wire import Tool

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.tokens.render.foreign import Foreign, foreign
-from holdfast.tokens.render.parts import arguments_value
+from holdfast.tokens.render.parts import Foreign, arguments_value, foreign
 from holdfast.wire import (
     DIALECTS,
     Block,

@@ -10,8 +10,13 @@ from __future__ import annotations
 import re
 
 from holdfast.tokens.families import Constants
-from holdfast.tokens.render.foreign import SEALED_CHARACTERS
-from holdfast.tokens.render.parts import Envelope, arguments_value, compact_json, spaced_json
+from holdfast.tokens.render.parts import (
+    SEALED_CHARACTERS,
+    Envelope,
+    arguments_value,
+    compact_json,
+    spaced_json,
+)
 from holdfast.tokens.render.request import BareRequest, Surroundings, View, answer_schema
 from holdfast.tokens.vocabulary import CountText
 from holdfast.wire import Tool, ToolCall

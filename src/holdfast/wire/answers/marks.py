@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from holdfast.wire import DIALECTS, Message
-from holdfast.wire.normal_form import CACHE_MARKS, CACHE_POINT, is_point, without_marks
+from holdfast.wire.places import CACHE_MARKS, CACHE_POINT, is_point, without_marks
 from holdfast.wire.strict import encode
 from holdfast.wire.values import take
 

@@ -16,7 +16,7 @@ from holdfast.wire.blocks import (
     ToolResult,
     text_of,
 )
-from holdfast.wire.images import base64_size
+from holdfast.wire.media import base64_size
 from holdfast.wire.pointing import Place
 from holdfast.wire.rules.common import (
     PLAIN_ID,

@@ -36,8 +36,8 @@ from holdfast.surfaces.proxy.dashboard.views import (
     turn_rows,
     warned,
 )
+from holdfast.surfaces.proxy.report import SessionGroup, group_sessions
 from holdfast.surfaces.proxy.seen import Refused
-from holdfast.surfaces.proxy.session_groups import SessionGroup, group_sessions
 
 SESSIONS = 10
 """Sessions on the first page, and sessions searched for warnings."""

@@ -47,7 +47,7 @@ _BY_ERROR = {
     "BudgetExceededError": _TOO_LONG,
     "ContextOptimizationError": _TOO_LONG,
     "AnchorPreservationError": _TOO_LONG,
-    "AllowanceError": "This key has used its share of the day (daily_tokens, daily_dollars).",
+    "AllowanceError": "This key has used its share of the day (daily_limit).",
     "LimitError": "The body is larger, or has more keys, than the settings allow.",
     "WireError": "The body is no request of this API.",
     "ShapeError": "The body is no request of this API.",

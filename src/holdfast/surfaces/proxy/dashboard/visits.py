@@ -21,9 +21,9 @@ from holdfast.surfaces.proxy.dashboard.layout import day
 from holdfast.surfaces.proxy.dashboard.links import from_path
 from holdfast.surfaces.proxy.dashboard.reports import Reports
 from holdfast.surfaces.proxy.dashboard.views import TenantRow, days_of, totals
+from holdfast.surfaces.proxy.safety import View, view_of
 from holdfast.surfaces.proxy.seen import Refused
 from holdfast.surfaces.proxy.service import Service
-from holdfast.surfaces.proxy.viewing import View, view_of
 
 MOST_CHOICES = 20
 """Tenants in the list of the header; the page of all tenants has the others."""

@@ -2,6 +2,9 @@
 
 reader: after usages; one file per dialect follows. A whole answer is read as a stream of one
 value, so that both say the same. What a reader does not know it skips, and names as lost.
+
+What the four dialects' writers share: pieces in, the dialect's own events out. The caller gives
+pieces in order: see `BlockOrder`.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import Any
 from holdfast.wire.answers.shared import text
 from holdfast.wire.answers.translating.pieces import (
     AnswerBegins,
+    AnswerBlock,
     AnswerFails,
     BlockBegins,
     BlockOrder,
@@ -20,6 +24,7 @@ from holdfast.wire.answers.translating.pieces import (
     ModelStops,
     Piece,
     Stop,
+    WholeAnswer,
 )
 from holdfast.wire.values import take
 
@@ -127,3 +132,31 @@ def failure(error: Any, status: int = 0) -> AnswerFails:
     message = text(error) or take(error, "message") or "The provider reported an error."
     kind = next((kind for kind in kinds if kind and kind != "error"), "")
     return AnswerFails(status or numbered or next(iter(statuses), 502), message, kind)
+
+
+class AnswerWriter(ABC):
+    """Writes one answer as a stream."""
+
+    def __init__(self, *, include_usage: bool = True) -> None:
+        self.include_usage = include_usage
+        """OpenAI's chat tells what was used only to clients that ask for it."""
+
+    @abstractmethod
+    def begin(self, answer: WholeAnswer) -> list[bytes]:
+        """Begin; of the answer only its id, its model and perhaps its input are known."""
+
+    @abstractmethod
+    def open(self, block: BlockBegins) -> list[bytes]:
+        """Begin a block."""
+
+    @abstractmethod
+    def grow(self, text: str) -> list[bytes]:
+        """Go on with the block that is open."""
+
+    @abstractmethod
+    def close(self, block: AnswerBlock) -> list[bytes]:
+        """End the block that is open; `block` has all of it."""
+
+    @abstractmethod
+    def end(self, answer: WholeAnswer) -> list[bytes]:
+        """End the stream; `answer` has all of it."""
