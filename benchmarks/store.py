@@ -18,11 +18,11 @@ from rich.table import Table
 
 from benchmarks import ratios
 from holdfast.store import Content, Scope, Store, open_store
+from holdfast.store.operations.ref_rows import Detail
 from holdfast.store.pack import pack
 from holdfast.store.refs import digest, ref_id
 from holdfast.store.rules import to_json
 from holdfast.store.sqlite import SqliteStore
-from holdfast.store.sqlite.originals import Detail
 
 RESULTS = 600
 RESULT_BYTES = 50_000

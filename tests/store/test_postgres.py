@@ -21,14 +21,17 @@ from holdfast.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from holdfast.store import Scope
-from holdfast.store.postgres import failures, originals, text
+from holdfast.store import Content, Scope
+from holdfast.store.operations import contents, originals
+from holdfast.store.postgres import failures, text
 from holdfast.store.postgres.address import without_password
 from holdfast.store.postgres.database import Database, connect
 from holdfast.store.postgres.migrate import migrate, scripts
 from holdfast.store.postgres.queue import PostgresQueue
+from holdfast.store.postgres.running import run
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.queue import NewJob
+from holdfast.store.statements import load
 from tests.store.harness import (
     HERE,
     OTHER_USER,
@@ -43,6 +46,7 @@ from tests.store.harness import (
 from tests.store.postgres_server import Server
 
 PASSWORD = "correct-horse"
+REFS = load("originals")
 
 
 def with_database(url: str, work: Callable[[Database], Awaitable[Any]], **options: Any) -> Any:
@@ -533,10 +537,12 @@ def test_a_ref_that_two_contents_claim_at_once_is_given_to_one(postgres_url: str
     async def main() -> None:
         async with opened(postgres_url) as store:
             claim = store._database.transact
-            puts = (
-                claim(lambda c: originals._put(c, HERE, [one], 1.0)),
-                claim(lambda c: originals._put(c, HERE, [fake], 1.0)),
-            )
+
+            def put(made: Content) -> Awaitable[None]:
+                packed = contents.packed({made.sha256: made.data})
+                return claim(lambda c: run(c, originals.store(HERE, [made], packed, 1.0)))
+
+            puts = (put(one), put(fake))
             outcomes = await asyncio.gather(*puts, return_exceptions=True)
             assert sum(isinstance(outcome, RefCollisionError) for outcome in outcomes) == 1
             assert (await store.stats(HERE)).contents == 1
@@ -583,7 +589,7 @@ def test_a_store_goes_on_when_a_newer_version_changes_the_tables(postgres_url: s
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("sql", [originals.FIND, originals.OPEN])
+@pytest.mark.parametrize("sql", [REFS.find.postgres[0].sql, REFS.open.postgres[0].sql])
 def test_look_ups_read_an_index_however_many_refs_there_are(
     sql: LiteralString, postgres_url: str
 ) -> None:

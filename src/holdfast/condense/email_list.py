@@ -16,15 +16,13 @@ from typing import Any
 
 import msgspec
 
-from holdfast.condense.alerts import alerts
 from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.json_rows import passages as json_passages
-from holdfast.condense.main_rows import near_top, path_to
+from holdfast.condense.objects import first_of, listing, objects_near_top
 from holdfast.condense.pieces import line
 from holdfast.condense.rows import brief
 from holdfast.condense.source import Source, once
 from holdfast.condense.spans import Span, cut, passages_of, until_next, where
-from holdfast.document import Steps
 
 kind = "email_list"
 
@@ -60,10 +58,7 @@ def condense(source: Source) -> Condensed:
     mails = emails(source)
     if not mails:
         return Condensed(title="E-mails, none", unit="e-mails", total=0, notes=())
-    notes = alerts(source)
-    notes += [Note("sample", _said(one), one.where) for one in mails[:_SHOWN]]
-    if len(mails) > _SHOWN:
-        notes.append(Note("outline", f"{len(mails) - _SHOWN:,} more e-mails"))
+    notes = listing(source, [(_said(one), one.where) for one in mails], _SHOWN, "e-mails")
     senders: dict[str, int] = {}
     for one in mails:
         senders[one.sender] = senders.get(one.sender, 0) + 1
@@ -94,10 +89,8 @@ def emails(source: Source) -> list[Email]:
         return _in_text(source)
     if not any(word in source.data for word in (b"ubject", b"SUBJECT")):
         return []
-    for steps, item in near_top(source):
-        if isinstance(item, list) and item and all(map(_fields, item)):
-            return [_email(one, (*steps, n)) for n, one in enumerate(item)]
-    return []
+    objects = objects_near_top(source, _fields, alone=False)
+    return list(map(_email, *objects)) if objects else []
 
 
 def _fields(item: Any) -> dict[str, Any] | None:
@@ -123,19 +116,19 @@ def _headers(item: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _email(item: dict[str, Any], steps: Steps) -> Email:
+def _email(item: dict[str, Any], path: str) -> Email:
     fields = _fields(item) or {}
     return Email(
         _first(fields, _SENDERS),
         _first(fields, ("subject",)),
         _first(fields, _DATES),
         _first(fields, _BODIES),
-        path_to(steps),
+        path,
     )
 
 
 def _first(fields: dict[str, Any], names: tuple[str, ...]) -> str:
-    value = next((fields[name] for name in names if fields.get(name)), None)
+    value = first_of(fields, names)
     if isinstance(value, dict):
         inner = value.get("emailAddress", value)
         value = inner.get("address") or inner.get("email") if isinstance(inner, dict) else inner

@@ -16,7 +16,7 @@ from holdfast.condense.alerts import alerts
 from holdfast.condense.condenser import Condensed, Note
 from holdfast.condense.cutting import shortened
 from holdfast.condense.json_rows import passages
-from holdfast.condense.main_rows import near_top, path_to
+from holdfast.condense.objects import first_of, objects_near_top
 from holdfast.condense.pieces import line, scalar
 from holdfast.condense.rows import brief
 from holdfast.condense.source import Source, once
@@ -118,13 +118,9 @@ def entities(source: Source) -> list[Entity]:
     """The entities of a content: one, or a list of them."""
     if not any(word in source.data for word in (b"ields", b"olumns", b"ttributes")):
         return []
-    for steps, item in near_top(source):
-        if isinstance(item, list) and all(map(_is_entity, item)):
-            path = path_to(steps)
-            return [Entity(_spelled(one), f"{path}[{n}]") for n, one in enumerate(item)]
-        if _is_entity(item):
-            return [Entity(_spelled(item), path_to(steps))]
-    return []
+    if (objects := objects_near_top(source, _is_entity)) is None:
+        return []
+    return [Entity(_spelled(item), path) for item, path in zip(*objects, strict=True)]
 
 
 def field_count(entity: Entity) -> int:
@@ -164,10 +160,11 @@ def _spelling(key: str) -> str:
 
 
 def _first(item: dict[str, Any], names: tuple[str, ...]) -> Any:
-    for name in names:
-        if (value := item.get(name)) is not None:
-            return value
-    return None
+    return first_of(item, names, _is_given)
+
+
+def _is_given(value: Any) -> bool:
+    return value is not None
 
 
 def _summary(entity: Entity) -> str:

@@ -1,21 +1,176 @@
 """Notion pages, blocks and searches: what each is, where, when edited, how long.
 
 notion_page: after notion.
+
+What Notion's answers have in common: pages, databases and blocks, said in plain values. A property
+such as `{"type": "select", "select": {"name": "Osaka", …}}` is said as `Osaka`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from holdfast.condense.alerts import alerts
-from holdfast.condense.condenser import Condensed, Note
-from holdfast.condense.notion import fields, object_of, passages, things, title_of
-from holdfast.condense.pieces import leaves
+from holdfast.condense.condenser import Condensed, Note, Passage
+from holdfast.condense.json_rows import passages as all_passages
+from holdfast.condense.main_rows import main_rows
+from holdfast.condense.objects import Objects, listing, objects_near_top, passages_with
+from holdfast.condense.pieces import leaves, line, scalar
 from holdfast.condense.rows import brief
-from holdfast.condense.source import Source
+from holdfast.condense.source import Source, once
 
-__all__ = ["condense", "kind", "passages", "sniff"]
+_OBJECTS = ("page", "database", "data_source", "block")
+
+
+@once
+def things(source: Source) -> Objects | None:
+    """Notion's objects in a content; None if there are none."""
+    if not any(sign in source.data for sign in (b"properties", b"object", b"notion.so")):
+        return None
+    rows = main_rows(source)
+    if rows and is_thing(rows.items[0]):
+        pairs = [(n, item) for n, item in enumerate(rows.items) if is_thing(item)]
+        return Objects([item for _, item in pairs], [f"{rows.path}[{n}]" for n, _ in pairs])
+    return objects_near_top(source, is_thing)
+
+
+def is_thing(item: Any) -> bool:
+    """Whether a value is an object of Notion's."""
+    if not isinstance(item, dict):
+        return False
+    if item.get("object") in _OBJECTS and type(item.get("id")) is str:
+        return True
+    properties = item.get("properties")
+    if isinstance(properties, dict) and properties:
+        return all(
+            isinstance(one, dict) and "id" in one and type(one.get("type")) is str
+            for one in properties.values()
+        )
+    url = item.get("url")
+    return type(url) is str and "notion.so/" in url[:40] and ("title" in item or "text" in item)
+
+
+def object_of(item: dict[str, Any]) -> str:
+    """`page`, `database` or `block`; where it is not said, by its looks."""
+    if item.get("object") in _OBJECTS:
+        return "database" if item["object"] == "data_source" else str(item["object"])
+    if isinstance(item.get("title"), list):
+        return "database"
+    return "page"
+
+
+def title_of(item: dict[str, Any]) -> str:
+    """The title of a page or database, the text of a block."""
+    if item.get("object") == "block":
+        return block_text(item)
+    if isinstance(item.get("title"), list):
+        return rich_text(item["title"])
+    if type(item.get("title")) is str:
+        return str(item["title"])
+    for one in _properties(item).values():
+        if isinstance(one, dict) and one.get("type") == "title":
+            return plain(one)
+    return ""
+
+
+def block_text(item: dict[str, Any]) -> str:
+    """What a block says."""
+    inner = item.get(str(item.get("type")))
+    if not isinstance(inner, dict):
+        return ""
+    text = rich_text(inner.get("rich_text"))
+    return text or next((v for k, v in inner.items() if k == "title" and type(v) is str), "")
+
+
+def rich_text(value: Any) -> str:
+    """The plain text of Notion's rich text."""
+    if not isinstance(value, list):
+        return ""
+    return "".join(
+        str(part.get("plain_text") or _content(part.get("text")))
+        for part in value
+        if isinstance(part, dict)
+    )
+
+
+def _content(value: Any) -> str:
+    return scalar(value.get("content") or "") if isinstance(value, dict) else ""
+
+
+def fields(item: dict[str, Any]) -> dict[str, str]:
+    """The properties of a page as plain values; of a database their types and options."""
+    said = {}
+    properties = sorted(_properties(item).items(), key=_is_no_title)
+    for name, one in properties:
+        text = plain(one) if isinstance(one, dict) else line(one)
+        if text:
+            said[name] = text
+    return said
+
+
+def _is_no_title(entry: tuple[str, Any]) -> bool:
+    return not (isinstance(entry[1], dict) and entry[1].get("type") == "title")
+
+
+def _properties(item: dict[str, Any]) -> dict[str, Any]:
+    properties = item.get("properties")
+    return properties if isinstance(properties, dict) else {}
+
+
+def plain(one: dict[str, Any]) -> str:
+    """The value of a property, without what Notion wraps around it."""
+    kind = one.get("type")
+    value = one.get(kind) if type(kind) is str else None
+    if isinstance(value, dict) and "options" in value:
+        return f"{kind} of {', '.join(_names(value['options']))}"
+    if value == {} and "name" in one:
+        return str(kind)
+    return _plain_value(kind, value)
+
+
+def _plain_value(kind: Any, value: Any) -> str:
+    if value is None or value in ([], {}, ""):
+        return ""
+    if kind in ("title", "rich_text"):
+        return rich_text(value)
+    if isinstance(value, list):
+        return ", ".join(_names(value))
+    if not isinstance(value, dict):
+        return scalar(value)
+    if "start" in value:
+        return " to ".join(scalar(value[end]) for end in ("start", "end") if value.get(end))
+    if type(value.get("type")) is str:
+        return plain(value)
+    return next(iter(_names([value])))
+
+
+def _names(values: Any) -> Iterator[str]:
+    for value in values if isinstance(values, list) else ():
+        if isinstance(value, dict):
+            name = next(
+                (value[key] for key in ("name", "plain_text", "id") if value.get(key)), None
+            )
+            yield line(value) if name is None else line(name)
+        else:
+            yield line(value)
+
+
+def passages(source: Source) -> Sequence[Passage]:
+    """Each object in plain values, then all of the answer as it stands."""
+    entries = things(source)
+    if entries is None:
+        return all_passages(source)
+    return passages_with(source, zip(map(_said, entries.items), entries.paths, strict=True))
+
+
+def _said(item: dict[str, Any]) -> str:
+    title = title_of(item)
+    parts = [f"{object_of(item)}: {title}" if title else object_of(item)]
+    parts += [f"{name}: {text}" for name, text in fields(item).items()]
+    parts += [f"{key}: {item[key]}" for key in ("id", "url") if type(item.get(key)) is str]
+    return "; ".join(parts)
+
 
 kind = "notion_page"
 
@@ -33,18 +188,18 @@ def condense(source: Source) -> Condensed:
     found, document_ = things(source), source.document
     if found is None or document_ is None:
         return Condensed(title="Notion answer, unreadable", unit="objects", total=0, notes=())
-    notes = alerts(source)
-    pairs = list(zip(found.items, found.paths, strict=True))
-    notes += [Note("sample", summary(item), path) for item, path in pairs[:_SHOWN]]
-    if len(pairs) > _SHOWN:
-        notes.append(Note("outline", f"{len(pairs) - _SHOWN:,} more objects"))
-    if len(pairs) == 1:
-        said = fields(pairs[0][0])
-        notes += [Note("outline", brief({name: text}), pairs[0][1]) for name, text in said.items()]
+    count = len(found.items)
+    # The lines after the first ones are only counted.
+    summaries = [summary(item) for item in found.items[:_SHOWN]] + [""] * (count - _SHOWN)
+    notes = listing(source, list(zip(summaries, found.paths, strict=True)), _SHOWN, "objects")
+    if count == 1:
+        [path] = found.paths
+        values = fields(found.items[0])
+        notes += [Note("outline", brief({name: text}), path) for name, text in values.items()]
     return Condensed(
         title=_title(found.items),
         unit="objects",
-        total=len(pairs),
+        total=count,
         notes=tuple(notes),
     )
 

@@ -15,8 +15,8 @@ import msgspec
 from holdfast.condense.alerts import alerts
 from holdfast.condense.condenser import Condensed, Note, Passage
 from holdfast.condense.cutting import shortened
-from holdfast.condense.json_rows import passages as json_passages
 from holdfast.condense.main_rows import near_top, path_to
+from holdfast.condense.objects import first_of, passages_with
 from holdfast.condense.outline import outline
 from holdfast.condense.pieces import prose_passages
 from holdfast.condense.source import Source, once
@@ -90,14 +90,11 @@ def passages(source: Source) -> Sequence[Passage]:
     """Each result, then all of the answer."""
     found = _results(source)
     listed = found.listed if found else []
-    said = [
-        part
-        for one in listed
-        for part in prose_passages(f"{one.title}; {one.link}; {one.snippet}", one.where)
-    ]
+    lines = [(f"{one.title}; {one.link}; {one.snippet}", one.where) for one in listed]
     if source.document is not None:
-        return [*said, *json_passages(source)]
-    return said or list(prose_passages(source.text, f"lines 1-{source.line_count}"))
+        return passages_with(source, lines)
+    lines = lines or [(source.text, f"lines 1-{source.line_count}")]
+    return [part for line, place in lines for part in prose_passages(line, place)]
 
 
 def _result_notes(results: Sequence[Result]) -> list[Note]:
@@ -174,13 +171,14 @@ def _result(item: Any, where: str) -> Result:
 
 
 def _first(item: dict[str, Any], names: tuple[str, ...]) -> str:
-    for name in names:
-        value = item.get(name)
-        if type(value) is str and value:
-            return value
-        if isinstance(value, list) and value and all(type(part) is str for part in value):
-            return " ".join(value)
-    return ""
+    value = first_of(item, names, _is_text)
+    return " ".join(value) if isinstance(value, list) else value or ""
+
+
+def _is_text(value: Any) -> bool:
+    """Return whether a value is text, or a list of texts; empty ones do not count."""
+    texts = value if isinstance(value, list) else [value]
+    return bool(value) and all(type(text) is str for text in texts)
 
 
 def _query(source: Source) -> str:

@@ -1,4 +1,4 @@
-"""Bounds on the text of one file, and the archive that may be unpacked.
+"""The text of one file, its bounds, and the archive that may be unpacked.
 
 bounds: after kinds. A few hundred bytes can describe terabytes: a list of pages that names one page
 5,000 times, a table cell that spans a billion columns, a zip of zeros. The readers therefore yield
@@ -13,6 +13,8 @@ import zipfile
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import msgspec
+
 from holdfast.errors import ExtractError
 
 MOST_TEXT = 10_000_000
@@ -24,6 +26,23 @@ MOST_UNPACKED = 200_000_000
 READ_SECONDS = 27.0
 """Time for the parts of one file. A worker is killed at its deadline, and its text is then lost."""
 NOT_READ = "the text after the first {:,} characters was not read"
+
+
+class Extracted(msgspec.Struct, frozen=True, kw_only=True, tag="extracted"):
+    """The text of a file, and what the file says about itself."""
+
+    text: str
+    """Of a PDF and an e-book, pages are parted by form feeds."""
+    title: str = ""
+    published: float | None = None
+    """The date that the file names, in seconds since 1970."""
+    note: str = ""
+    """Parts that could not be read, or were read with another encoding."""
+    is_late: bool = False
+    """Whether pages are missing because the time was over: another run may read more."""
+
+    def __repr__(self) -> str:
+        return f"<Extracted {len(self.text)} characters>"
 
 
 class Parts(NamedTuple):

@@ -10,12 +10,11 @@ from __future__ import annotations
 import posixpath
 import zipfile
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 from urllib.parse import unquote
 from xml.parsers import expat
 
 from holdfast.errors import ExtractError
-from holdfast.extract.bounds import NOT_READ, READ_SECONDS, open_archive, read_parts
+from holdfast.extract.bounds import NOT_READ, READ_SECONDS, Extracted, open_archive, read_parts
 from holdfast.extract.html import by_blocks
 from holdfast.extract.kinds import decoded
 from holdfast.extract.pdf import PAGE_END
@@ -26,15 +25,6 @@ MOST_PAGE_BYTES = 10_000_000
 _PACKAGES = (".opf",)
 _TITLE = "dc:title"
 _MOST_TITLE = 1_000
-
-
-class Book(NamedTuple):
-    """What an e-book says."""
-
-    text: str
-    title: str
-    note: str
-    is_late: bool
 
 
 class _Package:
@@ -67,7 +57,7 @@ class _Package:
             self.title += text
 
 
-def read_epub(data: bytes, seconds: float = READ_SECONDS) -> Book:
+def read_epub(data: bytes, seconds: float = READ_SECONDS) -> Extracted:
     """Return the text of all chapters.
 
     Raises:
@@ -93,7 +83,8 @@ def read_epub(data: bytes, seconds: float = READ_SECONDS) -> Book:
     note = f"{missing:,} of {len(package.order):,} parts could not be read" if missing else ""
     if is_cut:
         note = NOT_READ.format(len(text))
-    return Book(text, " ".join(package.title.split()), note, is_late)
+    title = " ".join(package.title.split())
+    return Extracted(text=text, title=title, note=note, is_late=is_late)
 
 
 def _pages(archive: zipfile.ZipFile, names: list[str]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.errors import ExtractError
-from holdfast.extract.bounds import READ_SECONDS
+from holdfast.extract.bounds import READ_SECONDS, Extracted
 from holdfast.extract.epub import read_epub
 from holdfast.extract.html import read_web
 from holdfast.extract.kinds import FileKind, decoded
@@ -21,24 +21,6 @@ _NAMES: dict[FileKind, str] = {
     "text": "file",
     "binary": "file",
 }
-
-
-class Extracted(msgspec.Struct, frozen=True, kw_only=True, tag="extracted"):
-    """What a file says."""
-
-    text: str
-    """Of a PDF and an e-book, pages are parted by form feeds."""
-    title: str = ""
-    published: float | None = None
-    """When it says that it was written, in seconds since 1970."""
-    note: str = ""
-    """What of it could not be read, or was read otherwise than it stands."""
-
-    is_late: bool = False
-    """Whether pages are missing because the time was over: another run may read more."""
-
-    def __repr__(self) -> str:
-        return f"<Extracted {len(self.text)} characters>"
 
 
 def extract(data: bytes, kind: FileKind, url: str = "", seconds: float = READ_SECONDS) -> Extracted:
@@ -66,30 +48,14 @@ def extract(data: bytes, kind: FileKind, url: str = "", seconds: float = READ_SE
 def _read(data: bytes, kind: FileKind, url: str, seconds: float) -> Extracted:
     match kind:
         case "pdf":
-            pdf = read_pdf(data, seconds)
-            return Extracted(
-                text=pdf.text,
-                title=pdf.title,
-                published=pdf.published,
-                note=pdf.note,
-                is_late=pdf.is_late,
-            )
+            return read_pdf(data, seconds)
         case "docx":
-            word = read_word(data, seconds)
-            return Extracted(
-                text=word.text,
-                title=word.title,
-                published=word.published,
-                note=word.note,
-                is_late=word.is_late,
-            )
+            return read_word(data, seconds)
         case "epub":
-            book = read_epub(data, seconds)
-            return Extracted(text=book.text, title=book.title, note=book.note, is_late=book.is_late)
+            return read_epub(data, seconds)
         case "html":
             text, note = decoded(data)
-            web = read_web(text, url)
-            return Extracted(text=web.text, title=web.title, published=web.published, note=note)
+            return msgspec.structs.replace(read_web(text, url), note=note)
         case "text":
             text, note = decoded(data)
             return Extracted(text=text, note=note)

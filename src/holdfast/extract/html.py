@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import importlib.util
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.condense.html_blocks import is_too_rich, read_page
 from holdfast.condense.source import Source
+from holdfast.extract.bounds import Extracted
 
 _PACKAGE = "trafilatura"
 _MOST_CHARACTERS = 2_000_000
@@ -19,15 +20,7 @@ _MOST_CHARACTERS = 2_000_000
 _HEADING = "#"
 
 
-class Web(NamedTuple):
-    """What a page says."""
-
-    text: str
-    title: str = ""
-    published: float | None = None
-
-
-def read_web(page: str, url: str = "") -> Web:
+def read_web(page: str, url: str = "") -> Extracted:
     """The matter of a page: headings, paragraphs, lists and tables, without menus and footers."""
     if _is_for_trafilatura(page) and importlib.util.find_spec(_PACKAGE) is not None:
         web = _by_trafilatura(page, url)
@@ -41,17 +34,17 @@ def _is_for_trafilatura(page: str) -> bool:
     return len(page) <= _MOST_CHARACTERS and not is_too_rich(page.encode("utf-8", "replace"))
 
 
-def by_blocks(page: str) -> Web:
+def by_blocks(page: str) -> Extracted:
     """The same by our own reader; all visible text, if nothing in it looks like matter."""
     shown = read_page(Source(page.encode("utf-8", "replace")))
     matter = [block for block in shown.blocks if not block.frame] or shown.blocks
     lines = [
         f"{_HEADING * block.level} {block.text}" if block.level else block.text for block in matter
     ]
-    return Web("\n\n".join(lines), shown.title)
+    return Extracted(text="\n\n".join(lines), title=shown.title)
 
 
-def _by_trafilatura(page: str, url: str) -> Web:
+def _by_trafilatura(page: str, url: str) -> Extracted:
     import trafilatura  # type: ignore[import-untyped,unused-ignore] # noqa: PLC0415 - optional, slow
 
     try:
@@ -63,8 +56,10 @@ def _by_trafilatura(page: str, url: str) -> Web:
     except Exception:  # noqa: BLE001 - five parsers below it; our own reader takes any page
         document = None
     if document is None:
-        return Web("")
-    return Web(document.text or "", document.title or "", _seconds(document.date))
+        return Extracted(text="")
+    return Extracted(
+        text=document.text or "", title=document.title or "", published=_seconds(document.date)
+    )
 
 
 def _seconds(date: str | None) -> float | None:

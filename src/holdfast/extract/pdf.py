@@ -10,10 +10,10 @@ import importlib.util
 import io
 import logging
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.errors import ExtractError
-from holdfast.extract.bounds import NOT_READ, READ_SECONDS, read_parts
+from holdfast.extract.bounds import NOT_READ, READ_SECONDS, Extracted, read_parts
 from holdfast.extras import how_to_install
 
 PAGE_END = "\f"
@@ -23,17 +23,7 @@ _DRAWN = ("/Contents", "/Resources")
 """Parts of a page that decide its text."""
 
 
-class Pdf(NamedTuple):
-    """What a PDF says."""
-
-    text: str
-    title: str
-    published: float | None
-    note: str
-    is_late: bool
-
-
-def read_pdf(data: bytes, seconds: float = READ_SECONDS) -> Pdf:
+def read_pdf(data: bytes, seconds: float = READ_SECONDS) -> Extracted:
     """Return the text of all pages.
 
     Raises:
@@ -55,7 +45,8 @@ def read_pdf(data: bytes, seconds: float = READ_SECONDS) -> Pdf:
     text = PAGE_END.join(pages)
     if is_cut and not left:
         note = NOT_READ.format(len(text))
-    return Pdf(text, *_about(reader), note, is_late)
+    title, published = _about(reader)
+    return Extracted(text=text, title=title, published=published, note=note, is_late=is_late)
 
 
 def _pages(reader: Any) -> Iterator[str]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import importlib.util
 import io
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.errors import ExtractError
-from holdfast.extract.bounds import NOT_READ, READ_SECONDS, open_archive, read_parts
+from holdfast.extract.bounds import NOT_READ, READ_SECONDS, Extracted, open_archive, read_parts
 from holdfast.extras import how_to_install
 
 _PACKAGE = "docx"
@@ -26,17 +26,7 @@ _MOST_COLUMNS = 64
 """Columns in which merged cells are tracked; Word allows 63."""
 
 
-class Word(NamedTuple):
-    """What a Word file says."""
-
-    text: str
-    title: str
-    published: float | None
-    note: str
-    is_late: bool
-
-
-def read_word(data: bytes, seconds: float = READ_SECONDS) -> Word:
+def read_word(data: bytes, seconds: float = READ_SECONDS) -> Extracted:
     """Return the text of the document's body.
 
     Raises:
@@ -57,7 +47,10 @@ def read_word(data: bytes, seconds: float = READ_SECONDS) -> Word:
     about = document.core_properties
     date = about.modified or about.created
     note = NOT_READ.format(len(text)) if is_cut else ""
-    return Word(text, about.title or "", date.timestamp() if date else None, note, is_late)
+    published = date.timestamp() if date else None
+    return Extracted(
+        text=text, title=about.title or "", published=published, note=note, is_late=is_late
+    )
 
 
 def _parts(document: Any) -> Iterator[str]:

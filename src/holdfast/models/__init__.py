@@ -1,5 +1,6 @@
 """Models of our own: what answers where no provider is configured."""
 
-from holdfast.models.extractive import Opening, Spoken, answer, count
+from holdfast.models.digest import count
+from holdfast.models.extractive import Opening, Spoken, answer
 
 __all__ = ["Opening", "Spoken", "answer", "count"]

@@ -18,10 +18,10 @@ import msgspec
 
 from holdfast.condense.condenser import Passage
 from holdfast.condense.excerpt import excerpt
+from holdfast.models.digest import count
 from holdfast.models.sources import Asked, Held, asked, held, passages, quotations, refs_in
 from holdfast.search.passages import hits_by_text, rank
 from holdfast.search.query import terms
-from holdfast.tokens.vocabulary import count_ordinary
 from holdfast.wire import Conversation, Message
 from holdfast.wire.reader import dialect_named
 
@@ -43,7 +43,6 @@ _MOST_TERMS = 24
 passage holds most terms, so something would be opened for it on every turn."""
 _LISTED = 8
 _PIECE = 48
-_VOCABULARY = "o200k_base"
 _LONGEST_TOKEN = 128
 _WORDS = re.compile(r"\S*\s*")
 _LINES = re.compile(r"lines (\d+)-(\d+)")
@@ -105,11 +104,6 @@ def answer(conversation: Conversation, *, expansion_tool: str | None = None) -> 
     most = dialect_named(conversation.dialect).params(conversation.rest).get("max_tokens")
     shown = _cut(text, most) if isinstance(most, int) and most > 0 else text
     return Spoken(pieces=tuple(_pieces(shown)), cut=len(shown) < len(text))
-
-
-def count(text: str) -> int:
-    """Tokens of a text, as this model counts them."""
-    return count_ordinary(_VOCABULARY, text)
 
 
 # --- what to open --------------------------------------------------------------------------------

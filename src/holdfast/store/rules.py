@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -31,6 +32,10 @@ DAMAGE = "the content does not match its hash"
 """Why a record is set apart."""
 SUMMARY_DAMAGE = "a summary did not match its hash; it was removed, and will be made again"
 MOST_KEY_CHARACTERS = 500
+
+# Made once: `json.loads` and `json.dumps` make new ones for each call that has an option.
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+_DECODER = json.JSONDecoder(strict=False)
 
 _Row = TypeVar("_Row")
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
@@ -265,20 +270,27 @@ def day_of(at: float) -> str:
 
 def to_json(value: Any) -> str:
     """Text for any value: ASCII, so that no character of a conversation is one too many."""
-    return json.dumps(msgspec.to_builtins(value), separators=(",", ":"))
+    with suppress(UnicodeEncodeError):  # a lone surrogate
+        data = msgspec.json.encode(value)
+        if data.isascii():  # nearly always, and four times as fast as the standard library
+            return data.decode()
+    return _ENCODER.encode(msgspec.to_builtins(value))
 
 
 def from_json(text: str, kind: type[_Struct]) -> _Struct:
-    """The value that `to_json` wrote."""
-    return msgspec.convert(json.loads(text), kind)
+    """Return the value that `to_json` or the database wrote.
+
+    Text from PostgreSQL may hold control characters: it was unescaped before it is read.
+    """
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return msgspec.convert(_DECODER.decode(text), kind)
 
 
 def json_list(text: str | None) -> list[Any]:
-    """Return a list that the database made of a column; none of no rows.
-
-    Names in it may hold control characters: PostgreSQL's text was unescaped before it is read.
-    """
-    return [] if text is None else json.loads(text, strict=False)
+    """Return a list that the database made of a column: `from_json` without a type."""
+    return [] if text is None else _DECODER.decode(text)
 
 
 def distinct(names: Iterable[str]) -> list[str]:

@@ -1,9 +1,11 @@
 """statements: SQL from files, in the form that each database takes, and operations that yield it.
 
 A file in sql/ holds the statements of one or more tables. `-- name: by_id` begins a statement,
-`-- part: columns` a piece of text that others include as `{columns}`. What the databases need in
-different words has one section for each: `-- name: by_id (sqlite)`, `-- name: by_id (postgres)`.
-A section without text is nothing to run.
+`-- part: columns` a piece of text that others include as `{columns}`; `{sum cost}` includes it with
+`cost` in the place of `@`. Where the databases need different text, each has its section:
+`-- name: by_id (sqlite)`, `-- name: by_id (postgres)`. A section without text is nothing to run.
+With `;` a section is several statements, of which the last gives the rows: SQLite has no WITH that
+writes.
 
 Everything is written once where both take the same text. On loading, these differences go:
 
@@ -13,6 +15,8 @@ Everything is written once where both take the same text. On loading, these diff
 | `owner`                   | `owner`                                 | `username`       |
 | `:workspace`              | `?1`                                    | `$1`             |
 | `id IN :ids`              | `id IN (SELECT value FROM json_each(?))` | `id = ANY ($3)`  |
+
+Parameters in `json_each(:ids)` and `:ids::text[]` are lists too.
 
 `:workspace`, `:owner` and `:session` are always those of the scope that a statement is called with:
 no caller can forget them. All other values are given by name.
@@ -25,7 +29,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import cache
 from importlib import resources
 from operator import attrgetter, itemgetter
-from typing import Any, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from holdfast.store.scope import Scope
 
@@ -37,9 +41,12 @@ _P = ParamSpec("_P")
 
 _SECTION = re.compile(r"^-- (name|part): (\w+)(?: \((sqlite|postgres)\))?\n", re.MULTILINE)
 _COMMENT = re.compile(r"--[^\n]*")
-_PART = re.compile(r"\{(\w+)\}")
+_PART = re.compile(r"\{(\w+)(?: (\w+))?\}")
 # Text in quotes is left alone, and so are casts (`::text`).
-_PARAMETER = re.compile(r"'[^']*'|(?P<list>\bIN )?(?<!:):(?P<name>\w+)")
+_PARAMETER = re.compile(
+    r"'[^']*'|(?P<list>\bIN |\bjson_each\((?=:\w+\)))?(?<!:):(?P<name>\w+)(?P<array>::\w+\[\])?"
+)
+_ROW = re.compile(r"(?<=VALUES )\([^()]*\)")
 _PLACEHOLDERS: dict[DatabaseKind, tuple[str, str]] = {
     "sqlite": ("?{}", "IN (SELECT value FROM json_each(?{}))"),
     "postgres": ("${}", "= ANY (${})"),
@@ -57,6 +64,8 @@ class BoundText(NamedTuple):
     of_values: Callable[[Values], tuple[Any, ...]]
     lists: tuple[int, ...]
     """Places of values that are lists."""
+    several: Callable[[int], str] | None = None
+    """Returns the text that inserts several rows; None if the statement inserts no plain row."""
 
     def bind(self, scope: Scope, values: Values, encode: Callable[[Any], Any]) -> tuple[Any, ...]:
         """Return the values in the order of the parameters; `encode` is applied to lists."""
@@ -68,6 +77,11 @@ class BoundText(NamedTuple):
             encoded[place] = encode(bound[place])
         return tuple(encoded)
 
+    def bind_many(self, scope: Scope, rows: Iterable[Values]) -> list[tuple[Any, ...]]:
+        """Return the values of several runs, in which there are no lists."""
+        of_scope, of_values = self.of_scope(scope), self.of_values
+        return [of_scope + of_values(values) for values in rows]
+
 
 class Statement:
     """A statement of the store."""
@@ -76,8 +90,8 @@ class Statement:
 
     def __init__(self, name: str, sqlite: str, postgres: str) -> None:
         self._name = name
-        self.sqlite = _bound_text(sqlite, "sqlite")
-        self.postgres = _bound_text(postgres, "postgres")
+        self.sqlite = _bound_texts(sqlite, "sqlite")
+        self.postgres = _bound_texts(postgres, "postgres")
         self._count = len({*_names(sqlite), *_names(postgres)} - _OF_SCOPE.keys())
 
     def __repr__(self) -> str:
@@ -137,7 +151,18 @@ class Runner(Protocol):
     async def write(
         self, begin: Callable[_P, Operation[_T]], *args: _P.args, **kwargs: _P.kwargs
     ) -> _T:
-        """Run an operation that writes; what it wrote is durable."""
+        """Run an operation that writes; its changes are durable when this returns."""
+
+    async def note(
+        self, begin: Callable[_P, Operation[None]], *args: _P.args, **kwargs: _P.kwargs
+    ) -> None:
+        """Run an operation that writes, without waiting for it and without raising its failure."""
+
+    async def noted(self) -> None:
+        """Wait until earlier notes are written."""
+
+    async def compute(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """Run work that takes time and no database, such as compression, beside the event loop."""
 
     async def write_one(
         self, begin: Callable[_P, Operation[_T]], *args: _P.args, **kwargs: _P.kwargs
@@ -162,12 +187,12 @@ class Statements:
 
     def __init__(self, statements: dict[str, Statement]) -> None:
         self.by_name = statements
+        self.__dict__.update(statements)
 
-    def __getattr__(self, name: str) -> Statement:
-        try:
-            return self.by_name[name]
-        except KeyError:
-            raise AttributeError(f"no statement is named {name}") from None
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Statement:
+            """Return a statement."""
 
 
 @cache
@@ -184,10 +209,10 @@ def parse(name: str, text: str) -> Statements:
     pieces = _SECTION.split(text)[1:]
     for kind, key, database, body in zip(*[iter(pieces)] * 4, strict=True):
         plain = _COMMENT.sub("", body).strip()
-        for each in parts:
+        for each, known in parts.items():
             if database in (None, each):
-                target = parts if kind == "part" else texts
-                target[each][key] = _PART.sub(lambda match: parts[each][match[1]], plain)  # noqa: B023
+                target = known if kind == "part" else texts[each]
+                target[key] = _included(plain, known)
     if texts["sqlite"].keys() != texts["postgres"].keys():
         raise ValueError(f"{name}.sql: a statement is written for one database only")
     return Statements(
@@ -204,6 +229,15 @@ def _names(text: str) -> list[str]:
     return [name for name in _OF_SCOPE if name in used] + [n for n in used if n not in _OF_SCOPE]
 
 
+def _included(text: str, parts: dict[str, str]) -> str:
+    return _PART.sub(lambda match: parts[match[1]].replace("@", match[2] or ""), text)
+
+
+def _bound_texts(text: str, database: DatabaseKind) -> tuple[BoundText, ...]:
+    statements = map(str.strip, text.split(";"))
+    return tuple(_bound_text(statement, database) for statement in statements if statement)
+
+
 def _bound_text(text: str, database: DatabaseKind) -> BoundText:
     names = _names(text)
     lists: set[int] = set()
@@ -212,10 +246,12 @@ def _bound_text(text: str, database: DatabaseKind) -> BoundText:
         if not match["name"]:
             return match[0]
         place = names.index(match["name"])
-        if match["list"]:
+        if match["list"] or match["array"]:
             lists.add(place)
         plain, of_list = _PLACEHOLDERS[database]
-        return (of_list if match["list"] else plain).format(place + 1)
+        if match["list"] == "IN ":
+            return of_list.format(place + 1)
+        return (match["list"] or "") + plain.format(place + 1) + (match["array"] or "")
 
     if database == "sqlite":
         text = text.replace("holdfast.", "")
@@ -225,16 +261,41 @@ def _bound_text(text: str, database: DatabaseKind) -> BoundText:
     sql = _PARAMETER.sub(numbered, text)
     scoped = [_OF_SCOPE[name] for name in names if name in _OF_SCOPE]
     given = [name for name in names if name not in _OF_SCOPE]
-    return BoundText(sql, _of_scope(scoped), _of_values(given), tuple(sorted(lists)))
+    several = _several(sql, len(names)) if database == "sqlite" and not lists else None
+    return BoundText(sql, _of_scope(scoped), _of_values(given), tuple(sorted(lists)), several)
+
+
+def _several(sql: str, width: int) -> Callable[[int], str] | None:
+    """Return a function that makes the text for several rows of `width` values each."""
+    match = _ROW.search(sql)
+    if match is None or "?" in sql[: match.start()] + sql[match.end() :]:
+        return None
+    before, row, after = sql[: match.start()], match[0], sql[match.end() :]
+
+    @cache
+    def text(rows: int) -> str:
+        every = (
+            re.sub(r"\?(\d+)", lambda place: f"?{int(place[1]) + number * width}", row)  # noqa: B023
+            for number in range(rows)
+        )
+        return before + ", ".join(every) + after
+
+    return text
 
 
 def _of_scope(attributes: list[str]) -> Callable[[Scope], tuple[Any, ...]]:
     if len(attributes) > 1:
         return attrgetter(*attributes)
-    return lambda scope: tuple(getattr(scope, name) for name in attributes)
+    if not attributes:
+        return lambda _: ()
+    value_of = attrgetter(*attributes)
+    return lambda scope: (value_of(scope),)
 
 
 def _of_values(names: list[str]) -> Callable[[Values], tuple[Any, ...]]:
     if len(names) > 1:
         return itemgetter(*names)
-    return lambda values: tuple(values[name] for name in names)
+    if not names:
+        return lambda _: ()
+    (name,) = names
+    return lambda values: (values[name],)

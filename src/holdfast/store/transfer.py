@@ -233,6 +233,8 @@ Line = (
 
 PAGE = 50
 """Lines that are read in one go."""
+CONTENTS_PAGE = 16
+"""Lines with contents that are read in one go: all are in memory at once."""
 Page = tuple[list[Line], Any]
 """Lines, and the key behind which the next ones are; None at the end."""
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from holdfast.store import transfer
 from holdfast.store.answer_shelf import StoredAnswer
 from holdfast.store.fact_shelf import Fact
 from holdfast.store.queue import Job
-from tests.store.oracle.records import Ref, Shelf, Workspace
+from tests.store.oracle.records import Ref, Shelf
 
 
 def lines_of(
     shelf: Shelf,
-    workspace: Workspace,
+    contents: Mapping[str, bytes],
     jobs: Iterable[Job],
     facts: Iterable[Fact],
     answers: Iterable[StoredAnswer],
@@ -28,12 +28,10 @@ def lines_of(
     for name, session in sorted(shelf.links.items()):
         yield transfer.LinkLine(name, session)
     for ref in list(shelf.refs.values()):
-        is_whole = not ref.removed and workspace.is_sound(ref.sha256)
-        yield ref.line(workspace.data[ref.sha256] if is_whole else None)
+        yield ref.line(None if ref.removed else contents[ref.sha256])
     for sha256, sessions in sorted(shelf.messages.items()):
-        if workspace.is_sound(sha256):
-            named, data = tuple(sorted(sessions)), workspace.data[sha256]
-            yield transfer.MessageLine(sha256=sha256, sessions=named, data=data)
+        named, data = tuple(sorted(sessions)), contents[sha256]
+        yield transfer.MessageLine(sha256=sha256, sessions=named, data=data)
     for _, summary in sorted(shelf.summaries.items()):
         yield transfer.SummaryLine.of(summary)
     yield from map(transfer.JobLine.of, jobs)
@@ -45,14 +43,14 @@ def lines_of(
         yield transfer.AuditLine(entry)
 
 
-def add_line(shelf: Shelf, workspace: Workspace, line: transfer.Line) -> bool:
+def add_line(shelf: Shelf, contents: dict[str, bytes], line: transfer.Line) -> bool:
     """Put a record on a shelf; whether it was not there before."""
     match line:
         case transfer.RefLine():
-            return _add_ref(shelf, workspace, line)
+            return _add_ref(shelf, contents, line)
         case transfer.MessageLine(sha256=sha256, sessions=sessions, data=data):
             is_new = sha256 not in shelf.messages
-            workspace.keep(sha256, data)
+            contents[sha256] = data
             shelf.messages.setdefault(sha256, set()).update(sessions)
             return is_new
         case transfer.SummaryLine(key=key, summary=summary):
@@ -82,10 +80,10 @@ def _add_told(shelf: Shelf, line: transfer.Line) -> bool:
             return False
 
 
-def _add_ref(shelf: Shelf, workspace: Workspace, line: transfer.RefLine) -> bool:
+def _add_ref(shelf: Shelf, contents: dict[str, bytes], line: transfer.RefLine) -> bool:
     earlier = shelf.refs.get((line.kind, line.sha256))
     if line.data is not None:
-        workspace.keep(line.sha256, line.data)
+        contents[line.sha256] = line.data
     if earlier is not None and (not earlier.removed or line.data is None):
         earlier.uses.update(line.uses)
         return False

@@ -1,4 +1,4 @@
-"""The records of one user in one workspace, and the bytes of a workspace."""
+"""The records of one user in one workspace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from holdfast.store import rules, transfer
 from holdfast.store.records import AuditEntry, Content, RefInfo, SessionRecord, Summary, Turn
-from holdfast.store.refs import DIGITS, RefName, digest
+from holdfast.store.refs import RefName
 
 _places = itertools.count(1)
 
@@ -40,7 +40,7 @@ class Ref:
         """What makes it the same ref: kind and hash."""
         return (self.content.kind, self.content.sha256)
 
-    def info(self, damage: str | None, now: float) -> RefInfo:
+    def info(self, now: float) -> RefInfo:
         """The ref in the words of the protocol."""
         return RefInfo(
             ref_id=self.content.ref_id,
@@ -57,7 +57,7 @@ class Ref:
             accessed_at=self.accessed_at,
             accesses=self.accesses,
             state=rules.state_of(
-                removed=self.removed, damage=damage, expires_at=self.expires_at, now=now
+                removed=self.removed, damage=None, expires_at=self.expires_at, now=now
             ),
         )
 
@@ -110,24 +110,6 @@ class Ref:
 
 
 @dataclass
-class Workspace:
-    """The bytes that the users of a workspace share."""
-
-    data: dict[str, bytes] = field(default_factory=dict)
-    damage: dict[str, str] = field(default_factory=dict)
-
-    def keep(self, sha256: str, data: bytes) -> None:
-        """Store bytes once, healing what is damaged."""
-        if sha256 not in self.data or sha256 in self.damage:
-            self.data[sha256] = data
-            self.damage.pop(sha256, None)
-
-    def is_sound(self, sha256: str) -> bool:
-        """Whether the bytes are still what their hash says."""
-        return sha256 not in self.damage and digest(self.data[sha256]) == sha256
-
-
-@dataclass
 class Shelf:
     """What one user has in one workspace."""
 
@@ -142,29 +124,18 @@ class Shelf:
     summaries: dict[str, Summary] = field(default_factory=dict)
     calibration: bytes | None = None
     audit: list[AuditEntry] = field(default_factory=list)
-    _by_digits: dict[str, list[Ref]] = field(default_factory=dict)
 
     def add(self, ref: Ref) -> None:
         """Put a ref last, in the place of one with its key."""
-        self.remove(ref.key)
+        self.refs.pop(ref.key, None)
         ref.place = next(_places)
         self.refs[ref.key] = ref
-        self._by_digits.setdefault(ref.sha256[:DIGITS], []).append(ref)
-
-    def remove(self, key: tuple[str, str]) -> None:
-        """Take a ref away, if it is there."""
-        ref = self.refs.pop(key, None)
-        if ref is not None:
-            near = self._by_digits[ref.sha256[:DIGITS]]
-            near.remove(ref)
-            if not near:
-                del self._by_digits[ref.sha256[:DIGITS]]
 
     def named(self, name: RefName) -> list[Ref]:
         """The refs that a name may mean."""
         return [
             ref
-            for ref in self._by_digits.get(name.digits[:DIGITS], [])
+            for ref in self.refs.values()
             if name.kind in ("", ref.content.kind) and ref.sha256.startswith(name.digits)
         ]
 

@@ -42,7 +42,7 @@ from tests.store.oracle.journal import ModelJournal
 from tests.store.oracle.ledger import ModelLedger
 from tests.store.oracle.lines import add_line, lines_of
 from tests.store.oracle.queue import ModelQueue
-from tests.store.oracle.records import Ref, Shelf, Workspace
+from tests.store.oracle.records import Ref, Shelf
 from tests.store.oracle.tools import ModelTools
 from tests.store.oracle.turns import ModelTurns
 
@@ -52,7 +52,7 @@ class ModelStore:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._workspaces: dict[str, Workspace] = {}
+        self._workspaces: dict[str, dict[str, bytes]] = {}
         self._shelves: dict[tuple[str, str], Shelf] = {}
         self.across: AcrossScopes = ModelAcross(self._shelves, self._info, self._stats)
         """Several workspaces at once."""
@@ -82,8 +82,9 @@ class ModelStore:
         now = self._clock()
         return Moment(now, now)
 
-    def _workspace(self, scope: Scope) -> Workspace:
-        return self._workspaces.setdefault(scope.workspace, Workspace())
+    def _contents(self, scope: Scope) -> dict[str, bytes]:
+        """Return the bytes that the users of a workspace share, by their hashes."""
+        return self._workspaces.setdefault(scope.workspace, {})
 
     def _shelf(self, scope: Scope) -> Shelf:
         return self._shelves.setdefault((scope.workspace, scope.user), Shelf())
@@ -120,7 +121,7 @@ class ModelStore:
             ref = Ref(bare, len(content.data), now, now, expires_at)
             shelf.add(ref)
         ref.uses.add(scope.session)
-        self._workspace(scope).keep(content.sha256, content.data)
+        self._contents(scope)[content.sha256] = content.data
         action = "seen again" if known else "stored"
         self._note(scope, action, ref, now, to_tokens=content.compressed_tokens)
 
@@ -148,27 +149,16 @@ class ModelStore:
         entry = self._find(scope, ref)
         if entry is None or entry.removed:
             return None
-        if not self._workspace(scope).is_sound(entry.sha256):
-            self._mark(scope, entry.sha256)
-            raise rules.damaged(entry.content.ref_id)
         if not peek:
             entry.accesses += 1
             entry.accessed_at = self._clock()
             if scope.session:
                 entry.uses.add(scope.session)
-        return Stored(self._info(scope, entry), self._workspace(scope).data[entry.sha256])
-
-    def _mark(self, scope: Scope, sha256: str) -> None:
-        workspace = self._workspace(scope)
-        if sha256 in workspace.damage:
-            return
-        workspace.damage[sha256] = rules.DAMAGE
-        for ref in self._shelf(scope).live():
-            if ref.sha256 == sha256:
-                self._note(scope, "damaged", ref, self._clock())
+        return Stored(self._info(scope, entry), self._contents(scope)[entry.sha256])
 
     def _info(self, scope: Scope, ref: Ref) -> RefInfo:
-        return ref.info(self._workspace(scope).damage.get(ref.sha256), self._clock())
+        del scope
+        return ref.info(self._clock())
 
     async def info(self, scope: Scope, ref: str) -> RefInfo | None:
         """What is known of a ref."""
@@ -203,7 +193,7 @@ class ModelStore:
         return len(gone)
 
     def _drop(self, scope: Scope, ref: Ref) -> None:
-        self._shelf(scope).remove(ref.key)
+        del self._shelf(scope).refs[ref.key]
         if not ref.removed:
             self._note(scope, "removed", ref, self._clock())
         self._shelf(scope).drop_summaries_of(ref.sha256)
@@ -219,9 +209,7 @@ class ModelStore:
             return 0
         if any(not ref.removed for shelf in shelves for ref in shelf.of_content(sha256)):
             return 0
-        workspace = self._workspace(scope)
-        workspace.damage.pop(sha256, None)
-        return 0 if workspace.data.pop(sha256, None) is None else 1
+        return int(self._contents(scope).pop(sha256, None) is not None)
 
     # Summaries.
 
@@ -306,7 +294,7 @@ class ModelStore:
         shelf.turns.setdefault(scope.session, {})[turn.number] = turn
         shelf.sessions[scope.session] = session
         for sha256, data in messages.items():
-            self._workspace(scope).keep(sha256, bytes(data))  # not a window on a body
+            self._contents(scope)[sha256] = bytes(data)
             shelf.messages.setdefault(sha256, set())
         self._name_messages(scope, {*rules.hashes_of(turn), *messages})
 
@@ -326,11 +314,7 @@ class ModelStore:
         stored = [
             sha256 for sha256 in rules.distinct(hashes) if sha256 in self._shelf(scope).messages
         ]
-        for sha256 in stored:
-            if not self._workspace(scope).is_sound(sha256):
-                self._mark(scope, sha256)
-                raise rules.damaged(sha256)
-        return {sha256: self._workspace(scope).data[sha256] for sha256 in stored}
+        return {sha256: self._contents(scope)[sha256] for sha256 in stored}
 
     async def link(self, scope: Scope, names: Sequence[str]) -> None:
         """Note under which names a provider holds the session's history."""
@@ -436,19 +420,12 @@ class ModelStore:
         )
 
     async def verify(self, scope: Scope, progress: Progress | None = None) -> list[Damage]:
-        """Read everything once."""
-        refs: dict[str, list[str]] = {sha256: [] for sha256 in self._shelf(scope).messages}
-        for ref in self._shelf(scope).live():
-            refs.setdefault(ref.sha256, []).append(ref.content.ref_id)
-        damaged = []
-        for done, sha256 in enumerate(sorted(refs), 1):
-            if not self._workspace(scope).is_sound(sha256):
-                self._mark(scope, sha256)
-                named = tuple(sorted(refs[sha256]))
-                damaged.append(Damage(sha256=sha256, why=rules.DAMAGE, refs=named))
-            if progress is not None:
-                progress(done, len(refs))
-        return damaged
+        """Return no damage: nothing here is ever damaged."""
+        shelf = self._shelf(scope)
+        hashes = shelf.messages.keys() | {ref.sha256 for ref in shelf.live()}
+        if progress is not None and hashes:
+            progress(len(hashes), len(hashes))
+        return []
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
         """Remove what is stale and what closed sessions left."""
@@ -504,7 +481,7 @@ class ModelStore:
     async def export(self, scope: Scope) -> AsyncIterator[bytes]:
         """Every record of the scope as lines of JSON."""
         owned = (self._queue.of(scope), self._facts.of(scope), self._answers.of(scope).values())
-        for line in lines_of(self._shelf(scope), self._workspace(scope), *owned):
+        for line in lines_of(self._shelf(scope), self._contents(scope), *owned):
             yield transfer.encode(line)
         for turn in self._remembered.lines(scope):
             yield transfer.encode(turn)
@@ -515,7 +492,7 @@ class ModelStore:
 
     async def restore(self, scope: Scope, lines: AsyncIterator[bytes]) -> int:
         """Read what `export` wrote."""
-        shelf, workspace = self._shelf(scope), self._workspace(scope)
+        shelf, contents = self._shelf(scope), self._contents(scope)
         new = 0
         async for batch in transfer.batches(lines):
             refs = [line for line in batch if isinstance(line, transfer.RefLine)]
@@ -534,7 +511,7 @@ class ModelStore:
                 elif isinstance(line, transfer.ToolLine):
                     new += self._tools.restore(scope, line)
                 else:
-                    new += add_line(shelf, workspace, line)
+                    new += add_line(shelf, contents, line)
         return new
 
 

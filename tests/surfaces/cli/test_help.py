@@ -84,7 +84,7 @@ def test_an_older_name_is_answered_with_a_command_that_exists(cli: Cli, name: st
         (["store", "verfy"], "holdfast store verify"),
         (["memory", "facts", "serch"], "holdfast memory facts search"),
         (["mcp", "accept", "github"], "holdfast tools accept --server"),
-        (["memory", "facts", "top"], "holdfast memory facts search"),
+        (["memory", "facts", "search"], "holdfast memory facts search"),
     ],
 )
 def test_a_mistyped_command_is_answered_with_the_right_one(

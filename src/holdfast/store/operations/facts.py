@@ -1,7 +1,7 @@
 """Facts: the calls on them, and the operations on which other records' operations rely.
 
-Whoever writes facts counts up first. On PostgreSQL the counter's row is held from then on, so that
-of two writers of one scope the second sees what the first wrote.
+Each operation that writes facts increments the counter first. PostgreSQL then locks the counter's
+row: of two writers in one scope the second waits, and sees the facts of the first.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SqlFactStore(FactShelf):
     async def latest(
         self, scope: Scope, *, kind: str = "", tag: str = "", limit: int = 100, current: bool = True
     ) -> list[Fact]:
-        """Return the facts said last."""
+        """Return the latest facts."""
 
         def work() -> Operation[list[Fact]]:
             most = shelf.limited(limit)
@@ -80,7 +80,7 @@ class SqlFactStore(FactShelf):
             rows = yield _sql.by_id_unless_changed(scope, ids=ids, counter=counter)
             if confirmed := _facts(rows):
                 return shelf.ordered(confirmed, ids)
-            # None of the ids is there, or something has changed: the count says which.
+            # Either no id exists or the counter has changed.
             current, _ = yield from _counts(scope)
             return [] if current == counter else None
 
@@ -96,7 +96,7 @@ def get(scope: Scope, ids: Sequence[str]) -> Operation[list[Fact]]:
 
 
 def page(scope: Scope, after: str, limit: int) -> Operation[list[Fact]]:
-    """Return the facts behind an id."""
+    """Return the facts after an id."""
     return _facts((yield _sql.page(scope, after=after, limit=shelf.limited(limit))))
 
 
@@ -105,13 +105,13 @@ def _all_ids(scope: Scope) -> Operation[list[str]]:
 
 
 def lines(scope: Scope, after: Any) -> Operation[Page]:
-    """Return the exported lines of the facts behind an id."""
+    """Return the exported lines of the facts after an id."""
     facts = yield from page(scope, after or "", PAGE)
     return [FactLine(fact) for fact in facts], facts[-1].id if facts else None
 
 
 async def verify(runner: Runner, scope: Scope) -> list[Damage]:
-    """Remove the facts that are not what was stored, and return their damages."""
+    """Remove facts that do not match their hashes, and return the damages."""
     keys = await runner.fetch(_unsound, scope)
     if keys:
         await runner.write(remove, scope, list(keys))
@@ -119,13 +119,13 @@ async def verify(runner: Runner, scope: Scope) -> list[Damage]:
 
 
 def _unsound(scope: Scope) -> Operation[dict[str, str]]:
-    """Return the hashes of facts whose texts are not what was stored, by their ids."""
+    """Return the hashes of facts that do not match them, by the ids of the facts."""
     rows = yield _sql.texts(scope)
     return {fact_id: key for fact_id, key, text in rows if shelf.key_of(str(text)) != key}
 
 
 def _facts(rows: Rows) -> list[Fact]:
-    """Return rows as facts, without those that are not what was stored."""
+    """Return rows as facts, without damaged ones."""
     return [_fact(row) for row in rows if row[0] == shelf.key_of(row[3]) and row[-1] not in _NONE]
 
 
@@ -134,12 +134,14 @@ _NONE = (None, "[]")
 
 
 def _fact(row: Row) -> Fact:
-    _, fact_id, kind, text, subject, said_by, tags, standing, created_at, decay, after, told = row
+    _, fact_id, kind, text, subject, said_by, tags, standing, created_at, decay, after, sources = (
+        row
+    )
     return Fact(
         id=fact_id,
         kind=kind,
         text=text,
-        sources=tuple(FactSource(*source) for source in rules.json_list(told)),
+        sources=tuple(FactSource(*source) for source in rules.json_list(sources)),
         subject=subject,
         said_by=said_by,
         tags=tuple(json.loads(tags)),
@@ -173,7 +175,7 @@ def _changes(scope: Scope, since: int) -> Operation[FactChanges]:
 
 
 def add(scope: Scope, facts: Sequence[NewFact]) -> Operation[list[Fact]]:
-    """Add facts, each merged with what is there and in the place of what it supersedes."""
+    """Add facts: merge each with a known one of the same text, and mark superseded facts."""
     version = yield from _count_up(scope)
     named = yield from get(scope, shelf.named(facts))
     shelf.check_current(facts, [fact for fact in named if fact.is_current])
@@ -184,18 +186,18 @@ def add(scope: Scope, facts: Sequence[NewFact]) -> Operation[list[Fact]]:
 
 
 def _add(scope: Scope, new: NewFact, version: int) -> Operation[str]:
-    same = _facts((yield _sql.same(scope, key=shelf.key_of(new.fact.text))))
+    duplicates = _facts((yield _sql.same(scope, key=shelf.key_of(new.fact.text))))
     current = yield from _current(scope, new)
-    fact, superseded = shelf.settled(new, same[0] if same else None, current)
+    fact, superseded = shelf.settled(new, duplicates[0] if duplicates else None, current)
     if superseded:
         yield _sql.supersede(scope, ids=superseded, by=fact.id, version=version)
     settled = msgspec.structs.replace(new, fact=fact)
-    yield from _write(scope, settled, version, is_known=bool(same))
+    yield from _write(scope, settled, version, is_known=bool(duplicates))
     return fact.id
 
 
 def _current(scope: Scope, new: NewFact) -> Operation[list[Fact]]:
-    """Return the current facts of a subject, and those that are named; most have and name none."""
+    """Return the current facts with the new fact's subject, and the ones it supersedes by id."""
     facts: list[Fact] = []
     if new.supersedes:
         facts += yield from get(scope, new.supersedes)
@@ -205,7 +207,7 @@ def _current(scope: Scope, new: NewFact) -> Operation[list[Fact]]:
 
 
 def _write(scope: Scope, new: NewFact, version: int, *, is_known: bool = False) -> Operation[None]:
-    """Write a fact, or what may have changed of one with its id."""
+    """Write a fact, or update the known fact with its id."""
     fact = new.fact
     ((number,),) = yield _sql.write(
         scope,
@@ -267,17 +269,17 @@ def restore(scope: Scope, fact: Fact) -> Operation[bool]:
 
 
 def drop_of_refs(scope: Scope, refs: Sequence[str]) -> Operation[None]:
-    """Remove what only these contents say, which go without a trace."""
+    """Remove facts whose only sources are these contents."""
     yield from _remove_without_source(scope, (yield _sql.drop_sources_of_refs(scope, refs=refs)))
 
 
 def drop_of_session(scope: Scope) -> Operation[int]:
-    """Remove what was said in the scope's session only; return how many facts went."""
+    """Remove facts whose only source is the scope's session; return their number."""
     return (yield from _remove_without_source(scope, (yield _sql.drop_sources_of_session(scope))))
 
 
 def _remove_without_source(scope: Scope, dropped: Iterable[Row]) -> Operation[int]:
-    """Remove facts of which the last source was dropped, and note that others have changed."""
+    """Remove facts without a source, and mark the other facts as changed."""
     numbers = [number for (number,) in dropped]
     if not numbers:
         return 0

@@ -13,7 +13,7 @@ from holdfast.store.pack import pack, unpack
 from holdfast.store.records import Damage
 from holdfast.store.refs import digest
 from holdfast.store.scope import Scope
-from holdfast.store.statements import Operation, Row, Rows, Runner, Values, load
+from holdfast.store.statements import Operation, Row, Rows, Runner, Statement, Values, load
 from holdfast.store.transfer import PAGE, Page, RememberedLine
 from holdfast.store.turn_shelf import (
     MOST_AT_ONCE,
@@ -332,17 +332,19 @@ def remove(scope: Scope, places: Sequence[int]) -> Operation[int]:
 
 def remove_all(scope: Scope) -> Operation[int]:
     """Remove all turns without a trace; return how many there were."""
-    removed = 0
-    while rows := (yield _sql.places(scope, limit=MOST_AT_ONCE)):
-        removed += yield from remove(scope, [place for (place,) in rows])
-    return removed
+    yield _sql.lock(scope)
+    return (yield from _remove_in_parts(scope, _sql.remove_some))
 
 
 def drop_of_session(scope: Scope) -> Operation[int]:
     """Remove the turns of the scope's session without a trace; return how many there were."""
+    return (yield from _remove_in_parts(scope, _sql.remove_of_session))
+
+
+def _remove_in_parts(scope: Scope, statement: Statement) -> Operation[int]:
     removed, part = 0, MOST_AT_ONCE
     while part == MOST_AT_ONCE:
-        rows = yield _sql.remove_of_session(scope, limit=MOST_AT_ONCE)
+        rows = yield statement(scope, limit=MOST_AT_ONCE)
         yield from _remove_words(scope, rows)
         part = len(rows)
         removed += part

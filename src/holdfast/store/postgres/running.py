@@ -5,12 +5,14 @@ running: after database and scrubbing.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from holdfast.store.postgres import text
+from holdfast.store.postgres import scrubbing
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.postgres.scrubbing import Scrubber
+from holdfast.store.postgres.text import encode
 from holdfast.store.statements import Call, Operation
 
 _T = TypeVar("_T")
@@ -33,21 +35,18 @@ async def _run(operation: Operation[_T], rows_of: Callable[[Call], Awaitable[lis
 
 async def _rows(connection: Connection, call: Call) -> list[Any]:
     statement, scope, values, many = call
-    bound = statement.postgres
-    if not bound.sql:
-        return []
-    if many is None:
-        rows: list[Any] = await connection.fetch(bound.sql, *bound.bind(scope, values, _as_array))
-        return rows
-    if many:
-        every = [bound.bind(scope, each, _as_array) for each in many]
-        await connection.executemany(bound.sql, every)
-    return []
+    rows: list[Any] = []
+    for text in statement.postgres:
+        if many is None:
+            rows = await connection.fetch(text.sql, *text.bind(scope, values, _as_array))
+        elif many:
+            await connection.executemany(text.sql, text.bind_many(scope, many))
+    return rows
 
 
 def _as_array(values: Sequence[Any]) -> list[Any]:
     """Return a list for an array, inside of which the driver would encode text by itself."""
-    return [text.encode(each).decode() if isinstance(each, str) else each for each in values]
+    return [encode(each).decode() if isinstance(each, str) else each for each in values]
 
 
 class PostgresRunner:
@@ -67,8 +66,10 @@ class PostgresRunner:
 
     async def _rows(self, call: Call) -> list[Any]:
         statement, scope, values, _ = call
-        bound = statement.postgres
-        return await self._database.fetch(bound.sql, *bound.bind(scope, values, _as_array))
+        rows: list[Any] = []
+        for text in statement.postgres:
+            rows = await self._database.fetch(text.sql, *text.bind(scope, values, _as_array))
+        return rows
 
     async def read(
         self, begin: Callable[_P, Operation[_T]], *args: _P.args, **kwargs: _P.kwargs
@@ -85,6 +86,19 @@ class PostgresRunner:
             lambda connection: run(connection, begin(*args, **kwargs))
         )
 
+    async def note(
+        self, begin: Callable[_P, Operation[None]], *args: _P.args, **kwargs: _P.kwargs
+    ) -> None:
+        """Run a statement that is a transaction by itself."""
+        await self.fetch(begin, *args, **kwargs)
+
+    async def noted(self) -> None:
+        """Return at once: notes are written when they return."""
+
+    async def compute(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """Work in a thread."""
+        return await asyncio.to_thread(work, *args, **kwargs)
+
     async def remove(
         self,
         tables: Sequence[str],
@@ -92,7 +106,14 @@ class PostgresRunner:
         *args: _P.args,
         **kwargs: _P.kwargs,
     ) -> _T:
-        """Write, and write the tables anew soon if something was removed."""
-        removed = await self.write(begin, *args, **kwargs)
+        """Write, count the removal, and write the tables anew soon."""
+
+        async def work(connection: Connection) -> _T:
+            removed = await run(connection, begin(*args, **kwargs))
+            if removed:
+                await connection.execute(scrubbing.COUNT)
+            return removed
+
+        removed = await self._database.transact(work)
         self._scrubber.begin(tables if removed else ())
         return removed

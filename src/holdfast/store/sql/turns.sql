@@ -157,11 +157,13 @@ WHERE {mine} AND place > :after ORDER BY place LIMIT :limit
 SELECT place, print, maker, indexed, {turn} FROM holdfast.remembered
 WHERE {mine} AND place > :after ORDER BY place LIMIT :limit
 
--- name: places
-SELECT place FROM holdfast.remembered WHERE {mine} LIMIT :limit
-
 -- name: remove
 DELETE FROM holdfast.remembered WHERE {mine} AND place IN :places
+RETURNING place, {removed_content}
+
+-- name: remove_some
+DELETE FROM holdfast.remembered
+WHERE {mine} AND place IN (SELECT place FROM holdfast.remembered WHERE {mine} LIMIT :limit)
 RETURNING place, {removed_content}
 
 -- name: remove_of_session

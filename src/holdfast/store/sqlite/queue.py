@@ -14,11 +14,12 @@ from typing import TypeVar
 import apsw
 
 from holdfast.store import queue as rules_of_jobs
-from holdfast.store.operations import summaries
+from holdfast.store.operations import originals, summaries
 from holdfast.store.queue import Bell, Claim, Ending, Job, JobQueue, NewJob, QueueFigures
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import jobs, originals
+from holdfast.store.sqlite import jobs
 from holdfast.store.sqlite.driver import Job as Work
+from holdfast.store.sqlite.running import run
 from holdfast.store.sqlite.ticking import Ticking
 from holdfast.store.sqlite.writer import Readers, Writer
 
@@ -78,7 +79,7 @@ class SqliteQueue(JobQueue):
         def work(db: apsw.Connection) -> bool:
             is_ours = jobs.settle(db, job, ending, summary, self._ticking.noted(db))
             if is_ours and ending.gist:
-                originals.retell(db, job.scope, job.ref_id, ending.gist)
+                run(db, originals.retell(job.scope, job.ref_id, ending.gist))
             return is_ours
 
         is_ours = await self._write(work)

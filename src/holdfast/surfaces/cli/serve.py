@@ -113,9 +113,9 @@ def _greet(settings: Settings, started: Started) -> None:
         offline = "the offline model, which only quotes"
         to = started.upstreams.get(family, offline if started.answers_offline else missing)
         remark(f"  {family:<9} → {to}")
-    for name, url in started.upstreams.items():
+    for name, upstream in started.upstreams.items():
         if name not in ("openai", "anthropic", "gemini"):
-            remark(f"  {name:<9} → {url}")
+            remark(f"  {name:<9} → {upstream}")
     if settings.serve_workers > 1:
         remark(f"  workers   → {settings.serve_workers} processes that share the store")
     remark(f"  store     → {without_password(settings.store_url) or _default_store(settings)}")
