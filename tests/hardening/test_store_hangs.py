@@ -272,7 +272,8 @@ class Siege:
 
     def breaker_is_open(self) -> bool:
         store: Any = self.proxy.service.engine.store
-        breaker = getattr(store, "_breaker", None) or store._database._breaker
+        database = store._database
+        breaker = database.breaker if hasattr(database, "breaker") else database._breaker
         return bool(breaker.is_open)
 
     def look_for_acknowledged(self) -> None:

@@ -32,7 +32,7 @@ from holdfast.wire.answers import Call, Handed, Hidden, Hop, continuation, is_si
 from holdfast.wire.message import beginning, result_texts
 from holdfast.wire.thinking import unbound, unbound_turn
 from holdfast.wire.tools import remove_tools
-from holdfast.wire.withdrawing import withdraw
+from holdfast.wire.withdrawing import spares_others, withdraw
 
 _LEAST_ROOM = 120
 """Tokens that are worth opening something for: a page's head and a few lines."""
@@ -219,9 +219,12 @@ class Expansions:
             self._refusals >= _MOST_REFUSALS
             or self._rounds >= 2 * self._caps.rounds + _MOST_REFUSALS
         )
-        # What copied once copies again: of such models none answered while it had the tool.
+        # What copied once copies again: of such models none answered while it had the tool. But an
+        # agent that meant its call must not lose the client's tools for it.
         is_copied = answers.copied == len(answers.results)
         if following is None or not (is_endless or is_copied):
+            return following
+        if not (is_endless or spares_others(following, self._hidden)):
             return following
         if self.used.withdrawn:  # it calls what it may not call
             return None

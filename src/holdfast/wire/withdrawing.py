@@ -37,6 +37,17 @@ def withdraw(conversation: Conversation, withdrawn: Withdrawn) -> Conversation:
     return conversation if choice is None else conversation.with_field("tool_choice", choice)
 
 
+def spares_others(conversation: Conversation, withdrawn: Withdrawn) -> bool:
+    """Return whether `withdraw` leaves all other tools callable; true where there are none."""
+    if all(withdrawn(tool.name) for tool in conversation.tools):
+        return True
+    match conversation.dialect:
+        case "openai-chat" | "openai-responses":
+            return openai_answers(conversation.context())
+        case dialect:
+            return dialect != "anthropic"
+
+
 def chosen_tools(conversation: Conversation) -> set[str]:
     """The tools that a request names where it says what may or must be called."""
     body = conversation.rest

@@ -298,6 +298,26 @@ def test_a_model_that_copies_the_example_gets_a_hidden_answer_and_loses_the_tool
         assert "what answers the question" in upstream.requests[1].texts
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_agent_that_copies_the_example_keeps_its_own_tools(dialect: str, stream: bool) -> None:
+    question = "When does the lighthouse at the harbour close?"
+    paragraphs = [f"Note {n}. " + f"Nothing happened on day {n}. " * 40 for n in range(LINES)]
+    paragraphs[301] = "The harbour is old. " * 60 + "The lighthouse at the harbour closes at 4."
+
+    def copies(got: Got) -> Script:
+        example = _EXAMPLE.search(got.texts)
+        assert example, "the request holds no example"
+        made = {"ref": json.loads(example[1]), "find": json.loads(example[2])}
+        return says(call("expand_ref", made, "c1"))
+
+    next_step = says(call("read_log", {"path": "tides.log"}, "c2"))
+    about = chat("\n\n".join(paragraphs), question=question)
+    made = exchanged(dialect, stream, copies, next_step, about=about)
+    assert b"tides.log" in made.answered.body
+    assert "what answers the question" in made.sent[1].texts
+    assert made.sent[1].value.get("tool_choice") not in ("none", {"type": "none"})
+
+
 @pytest.mark.parametrize("opens", [1, 3])
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_model_that_opens_and_says_nothing_is_asked_again_without_the_tool(

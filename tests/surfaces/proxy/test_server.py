@@ -550,7 +550,7 @@ def is_listening(url: str) -> bool:
 
 @pytest.mark.parametrize(
     ("asked_for", "status", "where"),
-    [((), 404, "nobody: give --gemini URL"), (("--offline",), 200, "the offline model")],
+    [((), 404, "no upstream: give --gemini URL"), (("--offline",), 200, "the offline model")],
 )
 def test_serve_says_where_it_listens_and_where_requests_go(
     tmp_path: Path, asked_for: tuple[str, ...], status: int, where: str
