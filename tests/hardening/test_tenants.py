@@ -315,6 +315,7 @@ CALLS: dict[str, Call] = {
     "session_linked": lambda store, scope, _: store.session_linked(scope, "r1", "r2"),
     "close_session": lambda store, scope, _: store.close_session(scope),
     "delete_session": lambda store, scope, _: store.delete_session(scope),
+    "erase_session": lambda store, scope, _: store.erase_session(scope),
     "usage": lambda store, scope, _: store.usage(scope, by="session"),
     "calibration": lambda store, scope, _: store.calibration(scope),
     "save_calibration": lambda store, scope, chance: store.save_calibration(

@@ -192,8 +192,17 @@ async def _answer_on_failing_disks(campaign: Campaign, folder: Path, rounds: int
                     trouble.share = chance.choice((0.0, 0.05, 0.5, 1.0))
                     await _ask_all(campaign, proxy, chance, EXPECTED)
                 trouble.share = 0.0
+                await _recovered(proxy, chance)
                 for _ in range(5):
                     await _ask_all(campaign, proxy, chance, ())
+
+
+async def _recovered(proxy: Era, chance: random.Random) -> None:
+    """Wait until the proxy has seen that the disk works again: it looks at intervals."""
+    health = Asked("GET", "/healthz", HEADERS, b"")
+    async with asyncio.timeout(10):
+        while (await proxy.judged(health, chance))[1]:
+            await asyncio.sleep(0.05)
 
 
 @pytest.mark.slow

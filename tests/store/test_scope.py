@@ -129,6 +129,10 @@ async def _delete_session(store: Store, scope: Scope) -> None:
     assert await store.delete_session(scope) == 0
 
 
+async def _erase_session(store: Store, scope: Scope) -> None:
+    assert not await store.erase_session(scope)
+
+
 async def _usage(store: Store, scope: Scope) -> None:
     assert await store.usage(scope) == await store.usage(scope.of(""), by="session") == []
 

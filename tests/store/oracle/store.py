@@ -338,8 +338,12 @@ class ModelStore:
 
     async def delete_session(self, scope: Scope) -> int:
         """Remove a session, its turns and the refs that only it used."""
+        return (await self.erase_session(scope)).refs
+
+    async def erase_session(self, scope: Scope) -> Erased:
+        """Remove a session as `delete_session` does, and return the numbers of all its records."""
         rules.check_session(scope)
-        return self._delete(scope).refs
+        return self._delete(scope)
 
     def _delete(self, scope: Scope) -> Erased:
         shelf = self._shelf(scope)
