@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
@@ -44,7 +45,7 @@ from holdfast.store.turn_shelf import TurnShelf
 from holdfast.store.usage_ledger import UsageLedger
 
 
-class SqlStore:
+class SqlStore(ABC):
     """A store in a database that runs operations."""
 
     def __init__(self, runner: Runner, clock: Callable[[], float]) -> None:
@@ -240,9 +241,9 @@ class SqlStore:
         self._scrub_soon()
         return erased
 
+    @abstractmethod
     def _scrub_soon(self) -> None:
         """Have the bytes of removed records overwritten; nobody waits for it."""
-        raise NotImplementedError
 
     async def scopes(self) -> list[Scope]:
         """Everyone who has something here."""
