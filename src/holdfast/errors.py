@@ -198,6 +198,10 @@ class PrivacyError(HoldfastError):
     """A policy forbids to store the content."""
 
 
+class UnmaskedError(PrivacyError):
+    """A request was not sent after an internal error, because it was not masked."""
+
+
 class ToolError(HoldfastError):
     """A tool is not there, or its definition cannot be read."""
 

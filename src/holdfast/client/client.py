@@ -18,7 +18,7 @@ import msgspec
 from holdfast.budget import TokenBudgetManager, TokenBudgetSnapshot, Usage, reported_usage
 from holdfast.budget.ledger import Kind
 from holdfast.budget.manager import Counter
-from holdfast.calling.expansions import Caps
+from holdfast.calling.hidden_calls import SentRequest
 from holdfast.client import requests
 from holdfast.client.exchange import Answered, Exchange
 from holdfast.client.pace import Pace
@@ -305,20 +305,15 @@ class Client:
                 fitted.state.sent, self.max_output_tokens, self.transport.counted_as, fitted.count
             )
             self.budget.reserve(self.transport.provider, planned, id_)
-        exchange = Exchange(
-            self.engine,
-            session,
-            self.transport,
-            fitted,
-            Caps(),
-            bounded=bool(limit or self._limit),
-            faults=faults,
-        )
+        options = self._options(asked, limit)
+        request = SentRequest(fitted.state.asked, session, fitted, options)
+        exchange = Exchange(self.engine, self.transport, request, fitted.body, faults)
         return _Sending(id_, asked, session, fitted, exchange, faults, time.perf_counter())
 
     async def _record(self, sending: _Sending, answered: Answered) -> Reply:
         """Reconcile the budget, write the turn down, learn, and make the reply."""
         id_, asked, session, fitted, exchange, faults, started = sending
+        last = exchange.refitted or fitted
         report: object = answered.usage
         usage = Usage(fitted.count.tokens, None)
         parse = getattr(self._plugin, "parse_response", None)
@@ -331,7 +326,7 @@ class Client:
         with faults.caught("record"):
             recording = self.engine.observe(
                 session,
-                fitted,
+                last,
                 answered.usages if parse is None else report,
                 expanded=exchange.expanded,
                 hidden=exchange.hidden,
@@ -339,6 +334,7 @@ class Client:
                 warnings=faults.warnings,
                 learn=self.transport.billed,
                 billed=self.transport.billed,
+                first=fitted.count,
             )
             number, unwritten = await self._written(recording)
         dialect = self.transport.dialect
@@ -352,10 +348,10 @@ class Client:
             predicted=fitted.tokens,
             untouched=fitted.untouched,
             limit=fitted.limit,
-            edits=(*fitted.edits, *exchange.expanded.edits),
+            edits=(*last.edits, *exchange.expanded.edits),
             warnings=(*fitted.warnings, *faults.warnings, *filter(None, [unwritten])),
             turn=number,
-            context_tokens=fitted.tokens if exchange.expanded.calls else usage.input or 0,
+            context_tokens=last.tokens if exchange.expanded.calls else usage.input or 0,
             session=session.name,
             body=answered.body,
         )

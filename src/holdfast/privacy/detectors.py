@@ -16,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.errors import PrivacyError
+from holdfast.errors import PrivacyError, UnmaskedError
 from holdfast.privacy.credentials import CREDENTIALS
 from holdfast.privacy.detector import any_of
 from holdfast.privacy.escapes import Plain, plain_forms, readings
@@ -159,3 +159,16 @@ def apply(policy: Policy, text: str, findings: Iterable[Finding]) -> str:
         f"The content holds {', '.join(flags(secrets))}, and the policy is to refuse that",
         fix="Remove it from the content, or set the policy to `mask` or `allow`.",
     )
+
+
+def check_unmasked(policy: Policy) -> None:
+    """Raise if a policy forbids to send a request that was not made to fit.
+
+    With `mask`, citations hide secrets that the client's own bytes show.
+    """
+    if policy == "mask":
+        raise UnmaskedError(
+            "an internal error of Holdfast: the request was not sent, as it was not masked",
+            where="privacy_policy mask",
+            fix="Report the error in the log; with another policy the request would be sent.",
+        )

@@ -290,7 +290,7 @@ class _JoinedStream:
         """Return the request that goes on from a stream; None if it failed, or was the last."""
         if relay.failed:
             return None
-        self._handling.record.keep_id(relay.upstream_id)
+        self._handling.record.ids.keep(relay.upstream_id)
         asked = await self._off_loop(relay, lambda: relay.calls)
         return await self._hidden.next_request(sent, lambda: relay.assistant_turn, asked)
 

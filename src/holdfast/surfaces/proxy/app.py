@@ -23,9 +23,11 @@ from holdfast.errors import (
     PrivacyError,
     SettingsError,
     StoreError,
+    UnmaskedError,
     WireError,
 )
 from holdfast.faults import Faults
+from holdfast.privacy import check_unmasked
 from holdfast.store.deadline import store_deadline
 from holdfast.surfaces.proxy.admission import OverloadedError
 from holdfast.surfaces.proxy.allowance import AllowanceError
@@ -63,7 +65,7 @@ from holdfast.surfaces.proxy.routes import (
     unanswered,
 )
 from holdfast.surfaces.proxy.seen import RequestSeen
-from holdfast.surfaces.proxy.service import READING, Service, UnmaskedError
+from holdfast.surfaces.proxy.service import READING, Service
 from holdfast.surfaces.proxy.switches import PREFIX, Switches, read_switches
 from holdfast.surfaces.proxy.tenants import load_key, own_tokens
 from holdfast.surfaces.proxy.upstream_calls import UpstreamCall
@@ -220,7 +222,7 @@ class ProxyApp:
         A request to a model may hold what a privacy policy masks.
         """
         if asked.scope["method"] == "POST":
-            self.service.check_unedited()
+            check_unmasked(self.service.settings.privacy_policy)
         family = asked.route.family if asked.route is not None else None
         family = family or family_of(asked.scope["path"], frozenset(asked.by_name))
         upstream = self.service.upstreams.by_family.get(family) if family is not None else None

@@ -14,6 +14,7 @@ from functools import partial, reduce
 from typing import Any
 
 from holdfast.answers import Answer
+from holdfast.calling.hidden_calls import HiddenCalls
 from holdfast.calling.network import Reply, UpstreamError, is_stream
 from holdfast.calling.own_tools import OwnTools, added_tools
 from holdfast.engine import Holdfast, ReusedAnswer
@@ -23,7 +24,6 @@ from holdfast.faults import Faults
 from holdfast.surfaces.proxy.answer_stream import joined_stream, passed_stream
 from holdfast.surfaces.proxy.delivery import Got, Outcome, Pieces, account, received
 from holdfast.surfaces.proxy.dispatch import Dispatch
-from holdfast.surfaces.proxy.hidden_calls import HiddenCalls
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.preparing import Prepared, Preparing
 from holdfast.surfaces.proxy.remembering import Ended, Remembering, edit_of
@@ -101,8 +101,8 @@ class Handling:
         prepared = await self._preparing.unsent(conversation, edit_of(answer))
         self.incoming.seen.session = prepared.session.name
         self.service.telemetry.metrics.answered(answer.tier)
-        self.record.keep_id(answer.given.id)
-        hidden = HiddenCalls(self._preparing, prepared, self.faults)
+        self.record.ids.keep(answer.given.id)
+        hidden = self._hidden_calls(prepared)
         reused = ReusedAnswer(answer.given.output_tokens, answer.age_seconds)
         self.record.note(prepared, hidden, 200, [], remembered=reused)
         await self.record.written()
@@ -151,15 +151,19 @@ class Handling:
         self.incoming.seen.session = prepared.session.name
         self.dispatch.leave_out(partial(self._preparing.takes, prepared))
         own_tools = await self._own_tools_in(prepared)
-        self.hidden = HiddenCalls(self._preparing, prepared, self.faults, own_tools)
+        self.hidden = self._hidden_calls(prepared, own_tools)
         return prepared
 
     async def unedited(self, conversation: Conversation) -> Prepared:
         """Make ready to send the client's own bytes."""
         prepared = await self._preparing.unedited(conversation, self.faults)
         self.incoming.seen.session = prepared.session.name
-        self.hidden = HiddenCalls(self._preparing, prepared, self.faults)
+        self.hidden = self._hidden_calls(prepared)
         return prepared
+
+    def _hidden_calls(self, prepared: Prepared, own_tools: OwnTools | None = None) -> HiddenCalls:
+        about = (self._engine, prepared.request, self.service.caps, self.faults)
+        return HiddenCalls(*about, own_tools)
 
     async def _own_tools_in(self, prepared: Prepared) -> OwnTools:
         """Return the tools that go out and are not the client's, which may have 10,000 of them."""
@@ -248,7 +252,7 @@ class Handling:
             else:
                 usages.append(answer.usage)
                 bodies.append(got.body)
-                self.record.keep_id(answer.id)
+                self.record.ids.keep(answer.id)
                 turn = partial(tuple, answer.turn)
                 sent = await self.hidden.next_request(sent, turn, answer.calls)
             if sent is not None:
@@ -298,5 +302,5 @@ class Handling:
         """Keep an answer of which the client has all, if it may be given again."""
         answer = self.record.hidden_answer
         hops = answer.hops if answer is not None else ()
-        ended = Ended(self.record.first_id, stop_reason, turn, calls, usage, hops)
+        ended = Ended(self.record.ids.first, stop_reason, turn, calls, usage, hops)
         self.remembering.keep(ended, prepared.fitted, prepared.session.name)

@@ -11,12 +11,14 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.calling.finding import lazy_rules
+from holdfast.calling.hidden_calls import SentRequest
 from holdfast.engine import Holdfast, Session
 from holdfast.errors import BudgetExceededError, ContextOptimizationError, StoreError
 from holdfast.faults import Faults
 from holdfast.fitting import FitOptions, FitState, Fitted
 from holdfast.fitting.deferring import deferred_tools
 from holdfast.fitting.draft import origins_of
+from holdfast.privacy import check_unmasked
 from holdfast.store.records import Edit, saved_tokens
 from holdfast.surfaces.proxy.client_ids import sender_of
 from holdfast.surfaces.proxy.dispatch import Dispatch
@@ -46,6 +48,8 @@ class Prepared(NamedTuple):
     session: Session
     fitted: Fitted | None = None
     """What goes out; None where nothing is known of it."""
+    options: FitOptions | None = None
+    """How it was made to fit; None where it was not."""
     told: Fitted | None = None
     """What the client is told of: that which went out, or which would have."""
     warnings: tuple[str, ...] = ()
@@ -56,6 +60,11 @@ class Prepared(NamedTuple):
     def sent(self) -> Conversation:
         """The conversation that goes out, from which hidden calls go on."""
         return self.asked if self.fitted is None else self.fitted.state.sent
+
+    @property
+    def request(self) -> SentRequest:
+        """The same for whoever answers its hidden calls."""
+        return SentRequest(self.asked, self.session, self.fitted, self.options)
 
     @property
     def asks_for_usage(self) -> bool:
@@ -117,7 +126,8 @@ class Preparing:
                 return await self._as_signed(conversation, session)
             if switches.read_only:
                 return await self._read_only(conversation, session)
-            fitted, warnings = await self._made(session, conversation)
+            options = self.options(conversation)
+            fitted, warnings = await self._made(session, conversation, options)
         except StoreError as error:
             self.incoming.seen.store_failed_with(error)
             if self.service.settings.on_store_failure == "refuse":
@@ -125,18 +135,21 @@ class Preparing:
             session = engine.session(switches.session)
             warning = "the store is unavailable: the request went out as it came"
             return Prepared(conversation, self.incoming.body, session, warnings=(warning,))
-        return self._prepared(conversation, session, fitted, warnings)
+        return self._prepared(conversation, session, fitted, options, warnings)
 
     def _prepared(
         self,
         conversation: Conversation,
         session: Session,
         fitted: Fitted,
+        options: FitOptions,
         warnings: tuple[str, ...],
     ) -> Prepared:
         if self.service.settings.context_debug:
             log.debug(context_line(self.incoming.seen, session.name, fitted))
-        return Prepared(conversation, fitted.body, session, fitted, told=fitted, warnings=warnings)
+        return Prepared(
+            conversation, fitted.body, session, fitted, options, told=fitted, warnings=warnings
+        )
 
     # --- after an internal error -----------------------------------------------------------------
 
@@ -151,7 +164,7 @@ class Preparing:
             return None
         if session.state.sent.messages == session.state.asked.messages and not session.hidden:
             return None
-        self.service.check_unedited()
+        check_unmasked(self.service.settings.privacy_policy)
         options = self.options(conversation)
         window = request_limit(conversation, options.registry, model=options.model)
         unlimited = msgspec.structs.replace(
@@ -164,7 +177,8 @@ class Preparing:
                 raise
             return None
         fitted = msgspec.structs.replace(fitted, limit=options.limit or window)
-        return self._prepared(conversation, session, fitted, (*fitted.warnings, REPLAYED))
+        warnings = (*fitted.warnings, REPLAYED)
+        return self._prepared(conversation, session, fitted, options, warnings)
 
     async def unedited(self, conversation: Conversation, faults: Faults) -> Prepared:
         """Prepare the client's own bytes; the turn is recorded where that is possible.
@@ -172,7 +186,7 @@ class Preparing:
         A policy that refuses to store secrets is applied while a request is made to fit, which it
         was not: so nothing of it is recorded then.
         """
-        self.service.check_unedited()
+        check_unmasked(self.service.settings.privacy_policy)
         body, fitted = self.incoming.body, None
         session = self._session or self.engine.session(self.incoming.switches.session)
         if self._session is not None and self.service.settings.privacy_policy == "allow":
@@ -180,7 +194,7 @@ class Preparing:
                 model = self.model or conversation.model or ""
                 fitted = await self._unchanged(conversation, model, 0)
         return Prepared(
-            conversation, body, session, fitted, fitted, warnings=(UNEDITED,), unedited=True
+            conversation, body, session, fitted, told=fitted, warnings=(UNEDITED,), unedited=True
         )
 
     @property
@@ -193,10 +207,10 @@ class Preparing:
         return min(filter(None, limits))
 
     async def _made(
-        self, session: Session, conversation: Conversation
+        self, session: Session, conversation: Conversation, options: FitOptions
     ) -> tuple[Fitted, tuple[str, ...]]:
         """The request as it goes out, in the mode that is asked for; and what to tell of that."""
-        options, budget = self.options(conversation), self.turn_budget
+        budget = self.turn_budget
         if budget is None:
             fitted = await session.fit(conversation, options)
             return fitted, fitted.warnings
@@ -238,7 +252,7 @@ class Preparing:
             warning = "the request does not fit: it went out as it came"
             return Prepared(conversation, body, session, warnings=(warning,))
         fitted = await self._unchanged(conversation, options.model, told.limit)
-        return Prepared(conversation, body, session, fitted, told, told.warnings)
+        return Prepared(conversation, body, session, fitted, told=told, warnings=told.warnings)
 
     async def _as_signed(self, conversation: Conversation, session: Session) -> Prepared:
         """The request as it came, counted: one changed byte, and its signature would not hold."""
@@ -274,22 +288,6 @@ class Preparing:
         self._session = session
         return session
 
-    async def folded(self, prepared: Prepared, before: Fitted, tokens: int) -> Fitted | None:
-        """The request folded until it may grow by some tokens; None if that cannot be."""
-        limit = before.limit - tokens
-        if limit <= 0 or self.incoming.switches.read_only:
-            return None
-        options = msgspec.structs.replace(
-            self.options(prepared.asked), limit=limit, ends=False, high_water=1.0
-        )
-        try:
-            fitted = await prepared.session.fit(prepared.asked, options)
-        except (BudgetExceededError, ContextOptimizationError, StoreError):
-            return None
-        return msgspec.structs.replace(
-            fitted, limit=before.limit, edits=before.edits + fitted.edits
-        )
-
     def takes(self, prepared: Prepared, model: str) -> bool:
         """Whether another model than the one that was asked for could take the request as well."""
         if prepared.fitted is None:
@@ -300,14 +298,6 @@ class Preparing:
     def count(self, conversation: Conversation, model: str) -> TokenCount:
         """Count with what was learnt."""
         return count(conversation, model=model, calibration=self.engine.calibration)
-
-    def room(self, prepared: Prepared, grown: Conversation) -> int:
-        """Tokens that a request may still grow by; by the same measure as it was made to fit."""
-        if prepared.fitted is None:
-            return 0
-        limit = self.options(prepared.asked).limit
-        counted = self.count(grown, prepared.fitted.count.model)
-        return prepared.fitted.limit - (counted.tokens if limit else counted.upper)
 
 
 def _wants_several(conversation: Conversation) -> bool:

@@ -14,7 +14,7 @@ from holdfast.calling.expansions import Caps
 from holdfast.calling.network import HttpSending, Sending
 from holdfast.calling.upstreams import OFFICIAL, OWNERS, PASSED_ON, Family, Upstreams
 from holdfast.engine import Holdfast
-from holdfast.errors import HoldfastError, PrivacyError, ShapeError
+from holdfast.errors import HoldfastError, ShapeError
 from holdfast.faults import Fault, Faults, is_internal
 from holdfast.jobs import Attempt
 from holdfast.settings import Settings
@@ -38,10 +38,6 @@ READING = 16
 """How many times faster JSON is read than what it holds is cited."""
 
 _T = TypeVar("_T")
-
-
-class UnmaskedError(PrivacyError):
-    """A request was not sent after an internal error, because it was not masked."""
 
 
 class Service:
@@ -101,18 +97,6 @@ class Service:
             fix=f"Start the proxy with --{family} {OFFICIAL[family]} (or url in "
             f"[upstreams.{family}] of the settings){offline}.",
         )
-
-    def check_unedited(self) -> None:
-        """Raise if the settings forbid to send a request that was not made to fit.
-
-        With `privacy_policy = mask` citations hide secrets that the client's own bytes show.
-        """
-        if self.settings.privacy_policy == "mask":
-            raise UnmaskedError(
-                "an internal error of Holdfast: the request was not sent, as it was not masked",
-                where="privacy_policy mask",
-                fix="Report the error in the log; with another policy the request would be sent.",
-            )
 
     async def read(self, body: bytes, dialect: str, tenant: str) -> Conversation:
         """Read a request, off the event loop where much of it is new."""

@@ -1,6 +1,6 @@
 """The record of one request: its turn in the store, and the calls that its client never saw.
 
-turn_record: after hidden_calls, before exchange. An internal error here costs the record, and
+turn_record: after preparing, before exchange. An internal error here costs the record, and
 never the answer.
 """
 
@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
+from holdfast.calling.hidden_calls import AnswerIds, HiddenCalls
 from holdfast.engine import Holdfast, ReusedAnswer
 from holdfast.faults import Faults
 from holdfast.store.deadline import REQUEST_SECONDS
 from holdfast.surfaces.proxy.dispatch import Dispatch
-from holdfast.surfaces.proxy.hidden_calls import HiddenCalls
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.preparing import SIGNED, Prepared
@@ -24,7 +24,6 @@ from holdfast.surfaces.proxy.service import Service
 from holdfast.wire import Conversation
 from holdfast.wire.answers import Kept
 from holdfast.wire.chained import held_fields, names_of_answer
-from holdfast.wire.places import head_of
 
 _RECORD_SECONDS = REQUEST_SECONDS
 """How long the end of an answer waits for its turn to be written down. Whoever has an answer can
@@ -43,13 +42,11 @@ class TurnRecord:
         dispatch: Dispatch,
         faults: Faults,
     ) -> None:
-        self.first_id = ""
-        """The id of the first upstream answer: the client knows all of them by it."""
+        self.ids = AnswerIds()
         self.hidden_answer: Kept | None = None
         """The part of the answer that the client never saw."""
         self.error = ""
         """The provider's word for a failure."""
-        self._last_id = ""
         self._service = service
         self._seen = incoming.seen
         self._read_only = incoming.switches.read_only
@@ -59,33 +56,20 @@ class TurnRecord:
         self._started = time.perf_counter()
         self._linked = False
 
-    def keep_id(self, name: str) -> None:
-        """Note the id of an upstream answer."""
-        self.first_id = self.first_id or name
-        self._last_id = name
-
     def hide(self, prepared: Prepared, hidden: HiddenCalls) -> None:
         """Keep the hidden calls for the client's next request, which will be without them."""
         asked = prepared.asked
-        if self.first_id and asked.dialect == "openai-responses" and not self._linked:
+        if self.ids.first and asked.dialect == "openai-responses" and not self._linked:
             self._link(prepared)
-        if not hidden.hops:
-            return
-        hops, hidden.hops = tuple(hidden.hops), []
-        self.hidden_answer = Kept(
-            hops=hops,
-            index=len(asked.messages),
-            place=head_of(asked),
-            seen_id=self.first_id,
-            last_id=self._last_id,
-            dialect=asked.dialect,
-        )
-        prepared.session.hide(self.hidden_answer)
+        kept = hidden.take_kept(self.ids)
+        if kept is not None:
+            self.hidden_answer = kept
+            prepared.session.hide(kept)
 
     def _link(self, prepared: Prepared) -> None:
         """Let the client's next request be known: it may name this answer and hold no history."""
         self._linked = True
-        if names := names_of_answer(prepared.asked, self.first_id):
+        if names := names_of_answer(prepared.asked, self.ids.first):
             answered = self._engine.chains.answered(prepared.session.name, names)
             self._service.later(answered, self._faults)
 

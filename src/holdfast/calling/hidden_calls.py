@@ -1,31 +1,69 @@
-"""Answers the calls of our own tools in one answer, which its client never sees.
+"""Answer the calls of our own tools in one answer, which its client never sees.
 
-hidden_calls: after preparing, before exchange.
+hidden_calls: the last of calling. The proxy and the client each have the loop that sends; what goes
+out next, what is kept of it and when it ends is decided here, for both.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from holdfast.calling.expansions import MOST_CALLS, Expansions
+import msgspec
+
+from holdfast.calling.expansions import MOST_CALLS, Caps, Expansions
 from holdfast.calling.finding import ToolFinder
 from holdfast.calling.own_tools import OwnTools
-from holdfast.engine import ToolUse
+from holdfast.engine import Holdfast, Session, ToolUse
+from holdfast.errors import BudgetExceededError, ContextOptimizationError, StoreError
 from holdfast.expand.finding import FINDERS
 from holdfast.faults import Faults
-from holdfast.fitting import Fitted
+from holdfast.fitting import FitOptions, Fitted
 from holdfast.fitting.deferring import deferred_tools
-from holdfast.surfaces.proxy.logs import Fields, log
-from holdfast.surfaces.proxy.preparing import Prepared, Preparing
+from holdfast.privacy import check_unmasked
+from holdfast.tokens import count
 from holdfast.wire import Conversation
-from holdfast.wire.answers import Call, Handed, Hop, turn_calls, with_own_ids
+from holdfast.wire.answers import Call, Handed, Hop, Kept, turn_calls, with_own_ids
+from holdfast.wire.places import head_of
 from holdfast.wire.thinking import unbound, unbound_turn
 
 _T = TypeVar("_T")
+_log = logging.getLogger("holdfast.calling")
 _CALL_BYTES = 100
 """What a call counts for in the size of a task, beside its arguments."""
+
+
+class SentRequest(NamedTuple):
+    """A request that went out."""
+
+    asked: Conversation
+    """As its client wrote it."""
+    session: Session
+    fitted: Fitted | None = None
+    """What went out; None where nothing is known of it."""
+    options: FitOptions | None = None
+    """How it was made to fit; None where it may not be folded again."""
+
+    @property
+    def sent(self) -> Conversation:
+        """The conversation that went out, from which hidden calls go on."""
+        return self.asked if self.fitted is None else self.fitted.state.sent
+
+
+class AnswerIds:
+    """The ids of the upstream answers to one request."""
+
+    def __init__(self) -> None:
+        self.first = ""
+        """The client knows the whole answer by it."""
+        self.last = ""
+
+    def keep(self, name: str) -> None:
+        """Note the id of the next answer; some providers give none."""
+        self.first = self.first or name
+        self.last = name or self.last
 
 
 class HiddenCalls:
@@ -33,8 +71,9 @@ class HiddenCalls:
 
     def __init__(
         self,
-        preparing: Preparing,
-        prepared: Prepared,
+        engine: Holdfast,
+        request: SentRequest,
+        caps: Caps,
         faults: Faults,
         own_tools: OwnTools | None = None,
     ) -> None:
@@ -49,8 +88,9 @@ class HiddenCalls:
         """The request as it went out last, where history was folded to make room."""
         self.expansions: Expansions | None = None
         """What the model opens, once it does."""
-        self._preparing = preparing
-        self._prepared = prepared
+        self._engine = engine
+        self._request = request
+        self._caps = caps
         self._faults = faults
         self._failures = 0
         self._finder: ToolFinder
@@ -96,10 +136,29 @@ class HiddenCalls:
         return request
 
     def without_tools(self) -> Conversation:
-        """Return the client's own request, to be sent instead of one that goes on."""
-        self._preparing.service.check_unedited()
+        """Return the client's own request, to be sent instead of one that goes on.
+
+        Raises:
+            UnmaskedError: it may hold what a privacy policy masks.
+        """
+        check_unmasked(self._engine.options.rules.privacy)
         self.hops.clear()
-        return self._prepared.asked
+        return self._request.asked
+
+    def take_kept(self, ids: AnswerIds) -> Kept | None:
+        """Return what the client's next request will lack; None if nothing was hidden."""
+        if not self.hops:
+            return None
+        hops, self.hops = tuple(self.hops), []
+        asked = self._request.asked
+        return Kept(
+            hops=hops,
+            index=len(asked.messages),
+            place=head_of(asked),
+            seen_id=ids.first,
+            last_id=ids.last,
+            dialect=asked.dialect,
+        )
 
     async def _answered(
         self, sent: Conversation, turn_of: Callable[[], tuple[bytes, ...]], asked: Sequence[Call]
@@ -151,7 +210,7 @@ class HiddenCalls:
 
         The turn is not kept: the client sees what else is in it, and its own calls above all.
         """
-        log.warning(Fields(event="too_many_calls", calls=calls, most=MOST_CALLS))
+        _log.warning("too_many_calls calls=%d most=%d", calls, MOST_CALLS)
         self.hops.clear()  # they would lack their last turn when the client goes on
         expansions = self.expansions = self.expansions or self._begin()
         return expansions.refuse_all(sent) if alone else None
@@ -159,13 +218,13 @@ class HiddenCalls:
     async def _off_loop(self, calls: Sequence[Call], work: Callable[[], _T]) -> _T:
         """Work on a turn with some calls; with many of them off the event loop."""
         size = sum(len(call.arguments) for call in calls) + _CALL_BYTES * len(calls)
-        return await self._preparing.engine.workers.off_loop(size, work)
+        return await self._engine.workers.off_loop(size, work)
 
     def _count_uses(self, calls: Sequence[Call], hidden: Sequence[Call] = ()) -> None:
         """Count the calls that the client gets, and the searches for tools that were set aside."""
         names: set[str] = set()
-        if calls and self._is_lazy and self._prepared.fitted is not None:
-            names = deferred_tools(self._prepared.fitted.state)
+        if calls and self._is_lazy and self._request.fitted is not None:
+            names = deferred_tools(self._request.fitted.state)
         before = self.tool_use
         self.tool_use = ToolUse(
             before.calls + len(calls),
@@ -179,31 +238,37 @@ class HiddenCalls:
         return not self.offered.isdisjoint(FINDERS)
 
     def _begin(self) -> Expansions:
-        preparing, prepared = self._preparing, self._prepared
-        engine = preparing.engine
-        self._finder = ToolFinder(
-            prepared.asked, prepared.sent, engine.workers, engine.tool_embedder
-        )
+        engine, request = self._engine, self._request
+        self._finder = ToolFinder(request.asked, request.sent, engine.workers, engine.tool_embedder)
         return Expansions(
             engine,
-            preparing.service.caps,
-            partial(preparing.room, prepared),
+            self._caps,
+            self._room,
             self.is_hidden,
             self._make_room,
-            session=prepared.session.name,
+            session=request.session.name,
             finder=self._finder if self._is_lazy else None,
             faults=self._faults,
         )
 
+    # --- room ------------------------------------------------------------------------------------
+
+    def _room(self, grown: Conversation) -> int:
+        """Return the tokens that a request may still grow by, as it was counted to make it fit."""
+        fitted, options = self._request.fitted, self._request.options
+        if fitted is None or options is None:
+            return 0
+        model = fitted.count.model or None
+        counted = count(grown, model=model, calibration=self._engine.calibration)
+        return fitted.limit - (counted.tokens if options.limit else counted.upper)
+
     async def _make_room(self, sent: Conversation, tokens: int) -> Conversation | None:
         """Fold the request until it may grow by `tokens`; what was opened since stays."""
-        preparing, prepared = self._preparing, self._prepared
-        before = self.refitted or prepared.fitted
+        before = self.refitted or self._request.fitted
         if before is None:
             return None
-        room = partial(preparing.room, prepared)
-        opened = room(before.state.sent) - room(sent)
-        refitted = await preparing.folded(prepared, before, opened + tokens)
+        opened = self._room(before.state.sent) - self._room(sent)
+        refitted = await self._folded(before, opened + tokens)
         if refitted is None:
             return None
         self.refitted = refitted
@@ -212,3 +277,17 @@ class HiddenCalls:
         # What the model thought since then is bound to what was just folded, here and next time.
         self.hops = [Hop(unbound_turn(hop.turn, folded), hop.results) for hop in self.hops]
         return unbound(folded.with_messages(folded.messages + since), len(folded.messages))
+
+    async def _folded(self, before: Fitted, tokens: int) -> Fitted | None:
+        """Return the request folded until it may grow by `tokens`; None if that cannot be."""
+        request, limit = self._request, before.limit - tokens
+        if limit <= 0 or request.options is None:
+            return None
+        options = msgspec.structs.replace(request.options, limit=limit, ends=False, high_water=1.0)
+        try:
+            fitted = await request.session.fit(request.asked, options)
+        except (BudgetExceededError, ContextOptimizationError, StoreError):
+            return None
+        return msgspec.structs.replace(
+            fitted, limit=before.limit, edits=before.edits + fitted.edits
+        )
