@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 import holdfast
+from holdfast.calling.hidden_calls import AnswerIds
 from holdfast.client import Client, Reply
 from holdfast.client.pace import Pace
 from holdfast.engine import Holdfast
@@ -537,3 +538,51 @@ def test_no_tool_is_set_aside_for_nobody_would_answer_for_it() -> None:
         offered = {tool["function"]["name"] for tool in upstream.requests[0].value["tools"]}
         assert {tool["function"]["name"] for tool in tools} <= offered
         assert "find_tools" not in offered
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses"])
+def test_old_exchanges_are_folded_where_an_opening_needs_their_room(
+    dialect: str, streams: bool
+) -> None:
+    limit = 10_300
+
+    def opens(got: Any) -> Script:
+        [ref, *_] = re.findall(r"ref:log:[0-9a-f]{16}", json.dumps(got.value))
+        return calls("expand_ref", {"ref_id": ref, "lines": "1-100"})
+
+    chatter: list[dict[str, Any]] = []
+    for n in range(30):
+        chatter.append({"role": "user", "content": f"Question {n}: " + f"why {n} so? " * 60})
+        chatter.append({"role": "assistant", "content": f"Answer {n}."})
+    messages = [*chatter, *with_result(log(4_000))[1:]]
+    with Upstream(opens, says("It was db-3."), says("Yes.")) as upstream:
+
+        async def work() -> Reply:
+            async with client_of(upstream, dialect, limit=limit) as client:
+                if streams:
+                    parts = [part async for part in client.stream(messages, tools=TOOLS)]
+                    reply = parts[-1].reply
+                else:
+                    reply = await client.chat(messages, tools=TOOLS)
+                assert reply is not None
+                later = [*messages, *reply.messages, {"role": "user", "content": "Sure?"}]
+                await client.chat(later, tools=TOOLS)
+                session = client.engine.session(reply.session)
+                assert await session.rebuild(reply.turn)
+                return reply
+
+        reply = run(work)
+    first, second, third = upstream.requests
+    assert limit - first.tokens < 2_000, "there must be little room"
+    assert f"{99:05} INFO request" in second.texts, "the page was not opened whole"
+    assert "fold" in {edit.action for edit in reply.edits}
+    assert all(got.tokens <= limit for got in (first, second, third))
+    assert upstream.refused == []
+
+
+def test_the_last_id_of_an_answer_is_the_last_that_a_provider_gave() -> None:
+    ids = AnswerIds()
+    for name in ("first", "second", ""):
+        ids.keep(name)
+    assert (ids.first, ids.last) == ("first", "second")

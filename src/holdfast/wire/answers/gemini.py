@@ -7,6 +7,7 @@ Only the first candidate can be continued.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from operator import is_
 from typing import Any
 
@@ -67,10 +68,11 @@ def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, handed: Handed
     if not candidates and len(bodies) > 1:  # refused, after others had been answered
         candidates = [{"content": {}, "finishReason": "OTHER", "index": 0}]
     if candidates:
-        parts = [
-            p for body in bodies[:-1] for p in _parts(_first(body)) if not _is_hidden(p, hidden)
+        shown = [
+            [part for part in _parts(_first(body)) if not _is_hidden(part, hidden)]
+            for body in bodies[:-1]
         ]
-        parts = _parted(parts, _parts(candidates[0]))
+        parts = reduce(_parted, [*shown, _parts(candidates[0])])
         parts += _handed(_parts(_first(bodies[-1])), handed)
         candidates[0] = _with_parts(candidates[0], parts)
     usage = joined_usage([usage_of(body) for body in bodies])
