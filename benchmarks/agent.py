@@ -20,7 +20,7 @@ from benchmarks import ratios
 from holdfast.agent import Agent
 from holdfast.client import Client
 from holdfast.client.transports import OfflineTransport
-from holdfast.wire.answers import Call, Said, compose_answer
+from holdfast.wire.responses import Call, Said, compose_answer
 
 MESSAGES = 1_000
 TURNS = 20

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from holdfast.answers.guards import GUARDS, disagreement, unshared_because
-from holdfast.answers.reading import Reading, read
-from holdfast.answers.vectors import cosines, encoded, vector_of
+from holdfast.answer_cache.guards import GUARDS, disagreement, unshared_because
+from holdfast.answer_cache.reading import Reading, read
+from holdfast.answer_cache.vectors import cosines, encoded, vector_of
 from holdfast.models.embedding import open_embedder
 from holdfast.models.protocol import Embedder
 from tests.support.recorded import DATA

@@ -61,7 +61,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         *(f"tests/surfaces/proxy/test_{n}.py" for n in ("connections", "offline", "lazy_tools")),
     ),
     "engine": ("tests/engine", "tests/surfaces/proxy/test_expansions.py"),
-    "expand": ("tests/expand", "tests/facades", "tests/cite/test_offers.py"),
+    "expand": ("tests/expand", "tests/compat", "tests/cite/test_offers.py"),
     "extract": ("tests/extract", "tests/researching/test_sources.py"),
     "fitting": (
         "tests/fitting",

@@ -2,7 +2,7 @@
 
 These are the names that people use first. The rest stands one import deeper: `holdfast.errors`,
 `holdfast.wire`, `holdfast.tokens`, `holdfast.budget`, `holdfast.guard`, `holdfast.trim`,
-`holdfast.fitting`, `holdfast.store`, `holdfast.expand`, `holdfast.facades`.
+`holdfast.fitting`, `holdfast.store`, `holdfast.expand`, `holdfast.compat`.
 """
 
 import logging

@@ -24,6 +24,7 @@
     ├── ExtractError                  a file has no text that can be read
     ├── ResearchError                 a question cannot be researched, or a report not checked
     ├── PrivacyError                  a policy forbids to store the content
+    │   └── UnmaskedError             an internal error left the request unmasked; it was not sent
     ├── AgentError                    an agent's run cannot go on
     │   └── ToolFailureError          a tool failed again and again with the same arguments
     ├── ToolError                     a tool is not there, or its definition cannot be read

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.agent import Agent, Target
 from tests.surfaces.proxy.upstream import Upstream
-from tests.wire.answers.streams import Part, Script
+from tests.wire.responses.streams import Part, Script
 
 REPORT = "agent__final_report"
 _numbers = iter(range(10**9))

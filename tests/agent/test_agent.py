@@ -39,7 +39,7 @@ from tests.agent.scripted import (
 from tests.provider.tokens import text_tokens
 from tests.surfaces.proxy.faults import status
 from tests.surfaces.proxy.upstream import Upstream
-from tests.wire.answers.streams import Script
+from tests.wire.responses.streams import Script
 
 
 def run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:

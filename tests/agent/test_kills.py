@@ -18,7 +18,7 @@ from tests.agent.mortal import ANSWER, TURNS, WINDOW
 from tests.agent.scripted import call, calls, is_valid, limit_of, says
 from tests.provider import chat_rules
 from tests.surfaces.proxy.upstream import PATIENCE, Upstream
-from tests.wire.answers.streams import Script
+from tests.wire.responses.streams import Script
 
 ROOT = Path(__file__).parents[2]
 MOMENT_SECONDS = 0.05

@@ -21,7 +21,7 @@ from tests.provider.tokens import least_tokens, text_tokens
 from tests.surfaces.proxy.faults import status
 from tests.surfaces.proxy.gatekeeper import Got
 from tests.surfaces.proxy.upstream import Fault, Upstream
-from tests.wire.answers.streams import Script
+from tests.wire.responses.streams import Script
 
 MOST_TURNS = 12
 DEARER = 1.7

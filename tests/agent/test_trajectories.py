@@ -15,7 +15,7 @@ from tests.agent.scripted import is_valid, limit_of, says, target
 from tests.support.recorded import needs_trajectories, trajectories
 from tests.surfaces.proxy.gatekeeper import Got
 from tests.surfaces.proxy.upstream import Upstream
-from tests.wire.answers.streams import Part, Script
+from tests.wire.responses.streams import Part, Script
 
 WINDOW = 16_000
 MOST_TURNS = 400

@@ -20,8 +20,8 @@ from holdfast.allocate import (
 )
 from holdfast.allocate.manager import counter_of
 from holdfast.budget import PhaseBudget
+from holdfast.compat import ContentArchive
 from holdfast.errors import AllocationError, BudgetExceededError, PrivacyError, SettingsError
-from holdfast.facades import ContentArchive
 from holdfast.settings import Settings
 from holdfast.store import Scope
 from holdfast.summarise import RATIO, SummarizationLevel, SummarizationResult

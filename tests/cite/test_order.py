@@ -16,7 +16,7 @@ from holdfast.condense.fields import named_fields
 from holdfast.condense.places import lies_within, short_place, without_path
 from holdfast.condense.quoted_lines import asks_for_line, quoted_line
 from holdfast.condense.source import Source
-from holdfast.voice import HEADINGS
+from holdfast.quoting import HEADINGS
 from tests.cite.test_whole import FORMS, LINES, written
 
 ANSWER = HEADINGS["answer"]

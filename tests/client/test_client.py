@@ -30,7 +30,7 @@ from holdfast.trim import AnchorDefinition
 from tests.surfaces.proxy import faults
 from tests.surfaces.proxy.faults import status
 from tests.surfaces.proxy.upstream import Upstream
-from tests.wire.answers.streams import Part, Script
+from tests.wire.responses.streams import Part, Script
 
 MODELS = {
     "openai-chat": "openai:gpt-5",

@@ -122,7 +122,7 @@ def test_a_stream_that_cannot_be_read_is_asked_for_in_one_piece(
 
         async def work() -> tuple[Reply, str]:
             async with client_of(upstream) as client:
-                monkeypatch.setattr("holdfast.wire.answers.Relay.feed", raising)
+                monkeypatch.setattr("holdfast.wire.responses.Relay.feed", raising)
                 return await asked(client, with_result("short"), streams=True)
 
         reply, text = run(work)

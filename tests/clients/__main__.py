@@ -35,7 +35,7 @@ from tests.surfaces.proxy.gatekeeper import Got
 from tests.surfaces.proxy.harness import FAMILIES, Running, running_proxy
 from tests.surfaces.proxy.spoken import says, text
 from tests.surfaces.proxy.upstream import Upstream
-from tests.wire.answers.streams import Part, Script
+from tests.wire.responses.streams import Part, Script
 
 NATIVE = 200_000
 ROOM = 3_500

@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.surfaces.proxy.gatekeeper import Got
 from tests.surfaces.proxy.spoken import REF, call, says, text, thinking
-from tests.wire.answers.streams import Part, Script
+from tests.wire.responses.streams import Part, Script
 
 LOGS = 16
 SHORT, LONG = 20, 400

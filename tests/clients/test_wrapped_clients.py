@@ -22,7 +22,7 @@ from tests.surfaces.proxy.gatekeeper import KEY, Got
 from tests.surfaces.proxy.harness import FAMILIES
 from tests.surfaces.proxy.spoken import call, says, text
 from tests.surfaces.proxy.upstream import Upstream
-from tests.wire.answers.streams import Script
+from tests.wire.responses.streams import Script
 
 PROGRAMS = Path(__file__).parents[2] / "build" / "clients" / "npm" / "node_modules" / ".bin"
 FIRST_PARTY = "_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL"

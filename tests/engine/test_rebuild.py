@@ -36,8 +36,8 @@ from holdfast.store import Turn
 from holdfast.store.records import Edit
 from holdfast.wire import DIALECTS as WIRE
 from holdfast.wire import Entry, Text, ToolCall, convert, write
-from holdfast.wire.answers import Call, Hop, Kept
 from holdfast.wire.frame import pack
+from holdfast.wire.responses import Call, Hop, Kept
 from tests.support.recorded import needs_trajectories, needs_usage, requests, trajectories
 from tests.trim.test_fit import DIALECTS, MODELS, long_scripts
 from tests.wire.bodies import WRITERS, scripts

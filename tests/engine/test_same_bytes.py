@@ -12,8 +12,8 @@ import pytest
 from holdfast import Holdfast, count, read
 from holdfast.engine.session import with_limit
 from holdfast.fitting import FitOptions, fit_request
+from holdfast.quoting import HEADINGS
 from holdfast.trim.anchors import mark
-from holdfast.voice import HEADINGS
 from tests.fitting.test_citing import chat, in_dialect, log
 from tests.support.citing import ALWAYS
 from tests.surfaces.proxy.harness import DIALECTS

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from holdfast.fitting import FitState, Fitted
 from holdfast.wire import read
-from holdfast.wire.answers import Call, Hop, Kept
 from holdfast.wire.loading import loads_tools
 from holdfast.wire.places import head_of
+from holdfast.wire.responses import Call, Hop, Kept
 from tests.fitting.test_deferring import OURS, RULES, defers, fitted, rebuilds
 from tests.provider import claude_rules
 from tests.provider.held_tools import referred, shown, violations

@@ -13,9 +13,9 @@ from holdfast.expand import ExpandOptions, expand
 from holdfast.expand.options import MOST_TOKENS
 from holdfast.expand.tool import NAME, OTHER_NAME, definition
 from holdfast.fitting import Fitted, fit
+from holdfast.quoting import NO_MORE, NO_STORE
 from holdfast.store.refs import REF
 from holdfast.tokens.vocabulary import count_ordinary
-from holdfast.voice import NO_MORE, NO_STORE
 from tests.fitting.test_citing import DIALECTS, chat, in_dialect, log
 from tests.surfaces.proxy.harness import KEYS, ask, path_of, request_in, running_proxy
 from tests.surfaces.proxy.spoken import call, says, text

@@ -29,7 +29,7 @@ from tests.hardening.asks import Asked
 from tests.hardening.provider import Provider
 from tests.hardening.shapes import refused
 from tests.surfaces.proxy.harness import with_families
-from tests.wire.answers.streams import understand
+from tests.wire.responses.streams import understand
 
 PATIENCE_SECONDS = 120.0
 """After so long an answer will never come."""

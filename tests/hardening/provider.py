@@ -20,7 +20,7 @@ from tests.hardening.shapes import refused
 from tests.provider.request import Got
 from tests.surfaces.proxy.gatekeeper import error
 from tests.surfaces.proxy.spoken import REF, call, says, text, whole
-from tests.wire.answers.streams import Script, write
+from tests.wire.responses.streams import Script, write
 
 _OPTIONS = ("lines", "query", "path", "page", "rows", "range", "pattern", "what", "characters")
 _VALUES: tuple[Any, ...] = (

@@ -22,7 +22,7 @@ from tests.surfaces.proxy.harness import request_in
 from tests.surfaces.proxy.replaying import MODELS
 from tests.surfaces.proxy.shifting import answer_messages as said_in
 from tests.surfaces.proxy.spoken import REF, says, text, whole
-from tests.wire.answers.streams import Part, Script, Seen, understand
+from tests.wire.responses.streams import Part, Script, Seen, understand
 
 OPENER = "expand_ref"
 EXAMPLE = re.compile(r'expand_ref\(("[^"]*")(?:, ("(?:[^"\\]|\\.)*"))?\)')

@@ -17,7 +17,7 @@ from tests.hardening.shapes import KEYS
 from tests.provider.request import Got
 from tests.surfaces.proxy.harness import DIALECTS, ask, path_of, request_in
 from tests.surfaces.proxy.spoken import REF, call, says, text
-from tests.wire.answers.streams import Script
+from tests.wire.responses.streams import Script
 
 MOST_RESULTS = 6
 """Tool results of a conversation; then another begins, so that sessions stay short."""

@@ -27,7 +27,7 @@ from holdfast.surfaces.proxy import exchange, server
 from holdfast.surfaces.proxy.dashboard import exports, inspecting, pages
 from holdfast.tokens import count
 from holdfast.wire import openai_chat
-from holdfast.wire.answers import Relay
+from holdfast.wire.responses import Relay
 from holdfast.workers import WorkLimits
 from tests.hardening.blunt import Blunt
 from tests.hardening.bombs import BOMBS, CHAT, COUNTING, Bomb, Thrown, log_lines, result

@@ -32,7 +32,7 @@ from tests.provider.request import Got
 from tests.surfaces.proxy.gatekeeper import KEY
 from tests.surfaces.proxy.harness import DIALECTS, path_of, request_in
 from tests.surfaces.proxy.spoken import REF, call, says, text, whole
-from tests.wire.answers.streams import Part, Script, events
+from tests.wire.responses.streams import Part, Script, events
 
 ROUNDS = 10_000
 ERA = 400

@@ -20,7 +20,7 @@ from tests.hardening.shapes import KEYS
 from tests.provider.request import Got
 from tests.surfaces.proxy.harness import DIALECTS, path_of
 from tests.surfaces.proxy.replaying import FOLDING
-from tests.wire.answers.streams import Seen
+from tests.wire.responses.streams import Seen
 
 TURNS = 10_000
 ERA = 40

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.provider.claude_rules import joined
-from tests.wire.answers.streams import Script
+from tests.wire.responses.streams import Script
 
 PRESERVING = (
     *("claude-fable-5-1", "claude-fable-5-2", "claude-mythos-5-1", "claude-mythos-5-2"),

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.compat import ContentStore
 from holdfast.errors import ResearchError
-from holdfast.facades import ContentStore
 from holdfast.researching import Forgotten, Report, forget, verify
 from holdfast.store import Scope
 from holdfast.store.opening import open_memory

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from holdfast.allocate.manager import counter_of
+from holdfast.compat import ContentStore, Payload
 from holdfast.expand.retrieval import ACTION
-from holdfast.facades import ContentStore, Payload
 from holdfast.researching import verify
 from holdfast.store import Scope
 from holdfast.store.opening import open_memory

@@ -575,7 +575,7 @@ def test_a_source_that_was_read_before_is_not_read_again(
     store = open_memory()
     (tmp_path / "a.html").write_text("<html><body><p>The dam broke in 1911.</p></body></html>")
     researched("When did it break?", [tmp_path, *texts(3)], store=store)
-    monkeypatch.setattr("holdfast.facades.content_store.cite", None)
+    monkeypatch.setattr("holdfast.compat.content_store.cite", None)
     monkeypatch.setattr("holdfast.researching.reading.read_text", None)
     monkeypatch.setattr("holdfast.workers.tasks.extract", lambda data, *_: _plain_only(data))
     again = researched("Where did the dam break?", [tmp_path, *texts(3)], store=store)

@@ -10,8 +10,8 @@ from typing import Any, Literal, get_args
 import pytest
 from aiohttp import web
 
+from holdfast.compat import ContentStore
 from holdfast.errors import ResearchError, SettingsError, StoreUnavailableError
-from holdfast.facades import ContentStore
 from holdfast.researching import Researched, SourceLimits, SourceText
 from holdfast.researching.records import SearchHit
 from holdfast.researching.searching import SNIPPET_CHARACTERS, open_search

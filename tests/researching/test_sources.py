@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.compat import ContentStore, Payload, SourceRecord
 from holdfast.engine import Holdfast
 from holdfast.errors import ResearchError
-from holdfast.facades import ContentStore, Payload, SourceRecord
 from holdfast.researching import Options, SourceText, conduct
 from holdfast.researching.fetching import FetchLimits, check_address, check_url
 from holdfast.researching.passages import cut_up, sentences

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.answers import vectors as of_answers
+from holdfast.answer_cache import vectors as of_answers
 from holdfast.search.vectors import SignSketches, VectorColumn, quantised, unit_rows
 
 numbers = st.lists(st.integers(-100, 100).map(lambda n: n / 100), min_size=4, max_size=4)

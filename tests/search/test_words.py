@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.answers import reading
+from holdfast.answer_cache import reading
 from holdfast.search import words
 from holdfast.search.stems import Ending, Stemmer, stem
 from holdfast.search.words import fact_terms, fold, number_of, terms_of, words_of

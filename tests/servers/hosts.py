@@ -23,7 +23,7 @@ from tests.surfaces.mcp.gateways import DEMO
 from tests.surfaces.proxy.gatekeeper import Got
 from tests.surfaces.proxy.spoken import REF, call, says, text, thinking
 from tests.surfaces.proxy.upstream import Upstream
-from tests.wire.answers.streams import Part, Script
+from tests.wire.responses.streams import Part, Script
 
 PROMPT = "Which line of the service's log has request 14000? Use the tools of the server holdfast."
 ANSWER = "It says: 02000 INFO request 14000 served"

@@ -31,7 +31,7 @@ from tests.surfaces.proxy.harness import (
 )
 from tests.surfaces.proxy.spoken import call, says, text
 from tests.surfaces.proxy.upstream import Turn, Upstream
-from tests.wire.answers.streams import Script
+from tests.wire.responses.streams import Script
 
 DONE = "That is all."
 REFUSED = "Refused."

@@ -12,7 +12,7 @@ from holdfast.cite import CitingRules
 from holdfast.fitting import FitOptions, Fitted, fit_request
 from holdfast.store.refs import canonical, digest
 from holdfast.trim.edits import results_with_originals
-from holdfast.wire.answers import Hop, Kept, turn_calls
+from holdfast.wire.responses import Hop, Kept, turn_calls
 from tests.fitting.test_citing import log
 
 MODELS = {"anthropic": "claude-sonnet-4-5", "gemini": "gemini-2.5-flash"}

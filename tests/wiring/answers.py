@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.answers import Answers
+from holdfast.answer_cache import Answers
 from holdfast.engine import Holdfast
 from holdfast.errors import StoreError
 from holdfast.settings import Settings
-from tests.answers.embedding import WordsEmbedder
+from tests.answer_cache.embedding import WordsEmbedder
 from tests.surfaces.proxy.gatekeeper import KEY
 from tests.surfaces.proxy.harness import Running, ask, path_of, running_proxy
 from tests.surfaces.proxy.spoken import says, text
@@ -83,7 +83,7 @@ def proxy_says(*asking: dict[str, Any], **defaults: Any) -> Callable[[str], Obse
         def observe(value: Any, _: Path) -> object:
             settings = {"answer_rules": {"*": "semantic"}} | defaults | {setting: value}
             with pytest.MonkeyPatch.context() as patch, Upstream() as upstream:
-                patch.setattr("holdfast.answers.cache.open_embedder", WordsEmbedder)
+                patch.setattr("holdfast.answer_cache.cache.open_embedder", WordsEmbedder)
                 upstream.always = says(text("Hold."))
                 with running_proxy(settings, upstream.url) as proxy:
                     return [asked(proxy, **each) for each in asking]

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import msgspec
 
-from holdfast.answers.records import AnswerPolicy
+from holdfast.answer_cache.records import AnswerPolicy
 from holdfast.cite import CitingRules
 from holdfast.engine import Holdfast
 from holdfast.fitting.options import LazyRules

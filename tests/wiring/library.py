@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import holdfast
 from holdfast.allocate import budget_of_phase
+from holdfast.compat import ContentArchive
+from holdfast.compat.actions import action_message
 from holdfast.engine import Holdfast
 from holdfast.errors import AllocationError, BudgetExceededError
-from holdfast.facades import ContentArchive
-from holdfast.facades.actions import action_message
 from holdfast.jobs import background
 from holdfast.jobs.running import rules_of
 from holdfast.settings import Settings

@@ -27,7 +27,7 @@ from tests.surfaces.proxy.gatekeeper import KEY, Got
 from tests.surfaces.proxy.harness import Running, ask, path_of, request_in, running_proxy
 from tests.surfaces.proxy.spoken import says, text
 from tests.surfaces.proxy.upstream import Fault, Spoken, Turn, Upstream
-from tests.wire.answers.streams import Script
+from tests.wire.responses.streams import Script
 from tests.wiring.wired import Wired
 
 PUMPS = [f"Pump {n} was checked at {n * 7} bar and found to be sound." for n in range(80)]

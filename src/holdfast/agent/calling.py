@@ -23,7 +23,7 @@ from holdfast.cite import Citation, cite
 from holdfast.engine import Holdfast
 from holdfast.errors import ToolFailureError
 from holdfast.guard.final_turn import FINAL_REPORT_TOOL
-from holdfast.wire.answers import Call
+from holdfast.wire.responses import Call
 
 _LARGE = 16_000
 """Characters from which on a content is cited off the event loop, before the guard looks at it."""

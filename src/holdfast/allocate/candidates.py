@@ -20,9 +20,9 @@ from holdfast.allocate.originals import KIND, Original
 from holdfast.allocate.prompt import SEPARATOR, heading
 from holdfast.allocate.strategy import WORTH
 from holdfast.allocate.truncating import Count
+from holdfast.quoting import bracketed, fenced
 from holdfast.store.refs import DIGITS, ref_id
 from holdfast.summarise import LADDER, RATIO, SummarizationLevel, SummarizationResult
-from holdfast.voice import bracketed, fenced
 
 LEAST_TOKENS = 16
 """A shorter summary or beginning says nothing that a model could use."""

@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from holdfast.compat import ContentArchive
 from holdfast.errors import RefCollisionError
-from holdfast.facades import ContentArchive
 from holdfast.privacy import apply, find, flags
 from holdfast.settings import Settings
 from holdfast.store import Content, Scope, Store

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from holdfast.allocate.fidelity import Rung
-from holdfast.voice import bracketed, fenced
+from holdfast.quoting import bracketed, fenced
 
 SEPARATOR = "\n\n"
 

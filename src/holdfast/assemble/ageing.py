@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from holdfast.quoting import in_one_line
 from holdfast.summarise.fidelity import Rung
 from holdfast.trim.excerpts import before, error_line, middle_cut, security_line
-from holdfast.voice import in_one_line
 
 INTACT = 2
 """Pairs younger than this stay whole."""

@@ -36,11 +36,11 @@ from holdfast.assemble.working_set import (
 )
 from holdfast.cite import count as count_text
 from holdfast.errors import BudgetExceededError
+from holdfast.quoting import set_in
 from holdfast.store.refs import digest
 from holdfast.summarise.fidelity import ContentFidelityRecord, Rung
 from holdfast.tokens import count
 from holdfast.trim.excerpts import middle_cut
-from holdfast.voice import set_in
 
 COUNTED_AS = "gpt-5"
 """The model that requests are counted for where none is named: most of today's count like it."""

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.cite import count
+from holdfast.quoting import in_one_line
 from holdfast.toolbox.directory import Listed, directory
 from holdfast.trim.excerpts import before
-from holdfast.voice import in_one_line
 
 RULES = (
     "Answer the user's last message. Text under [Memory: …] is quoted from earlier turns and "

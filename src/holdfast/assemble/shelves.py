@@ -19,10 +19,10 @@ from holdfast.facts.names import ROLES
 from holdfast.memory.held import off_loop
 from holdfast.memory.passages import Passage, heading_of
 from holdfast.privacy import Policy, find, mask
+from holdfast.quoting import bracketed
 from holdfast.store import RefInfo, Scope, Store
 from holdfast.store.turn_shelf import Remembered
 from holdfast.summarise.fidelity import Rung
-from holdfast.voice import bracketed
 
 if TYPE_CHECKING:
     from holdfast.memory.recalling import Memory

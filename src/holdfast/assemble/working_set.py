@@ -16,8 +16,8 @@ from holdfast.assemble.ageing import CUT_CHARACTERS, cut, line
 from holdfast.assemble.intents import LEAST_FACTS
 from holdfast.cite import count
 from holdfast.memory.passages import under
+from holdfast.quoting import MEMORY, item
 from holdfast.summarise.fidelity import Rung
-from holdfast.voice import MEMORY, item
 
 PartKind = Literal["rules", "tools", "profile", "history", "recalled", "fact", "summary", "user"]
 """What a part of an assembled turn is."""

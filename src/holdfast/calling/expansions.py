@@ -23,13 +23,13 @@ from holdfast.expand.expansion import NO_REF, UNKNOWN_REF, refusal
 from holdfast.expand.finding import CALLERS, FINDERS
 from holdfast.expand.tool import call_of
 from holdfast.faults import Faults
+from holdfast.quoting import MEMORY, NO_MORE, NO_STORE, NOT_OPENED, NOTHING_SAID, SHOWN_ABOVE
 from holdfast.store.deadline import store_deadline
 from holdfast.store.refs import REF
 from holdfast.trim.worth import latest_question, words_of
-from holdfast.voice import MEMORY, NO_MORE, NO_STORE, NOT_OPENED, NOTHING_SAID, SHOWN_ABOVE
 from holdfast.wire import Conversation, Message
-from holdfast.wire.answers import Call, Handed, Hidden, Hop, continuation, is_silent, split
 from holdfast.wire.message import beginning, result_texts
+from holdfast.wire.responses import Call, Handed, Hidden, Hop, continuation, is_silent, split
 from holdfast.wire.thinking import unbound, unbound_turn
 from holdfast.wire.tools import remove_tools
 from holdfast.wire.withdrawing import spares_others, withdraw

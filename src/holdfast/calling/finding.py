@@ -24,8 +24,8 @@ from holdfast.settings import Settings
 from holdfast.toolbox import Tool, directory, sorted_out
 from holdfast.toolbox.checking import problems
 from holdfast.wire import Conversation
-from holdfast.wire.answers import Call, Handed
 from holdfast.wire.loading import held_back
+from holdfast.wire.responses import Call, Handed
 from holdfast.wire.strict import decode, encode
 from holdfast.wire.tools import definitions, plain_functions
 from holdfast.workers import Workers

@@ -25,8 +25,8 @@ from holdfast.fitting.deferring import deferred_tools
 from holdfast.privacy import check_unmasked
 from holdfast.tokens import count
 from holdfast.wire import Conversation
-from holdfast.wire.answers import Call, Handed, Hop, Kept, turn_calls, with_own_ids
 from holdfast.wire.places import head_of
+from holdfast.wire.responses import Call, Handed, Hop, Kept, turn_calls, with_own_ids
 from holdfast.wire.thinking import unbound, unbound_turn
 
 _T = TypeVar("_T")

@@ -14,7 +14,7 @@ from typing import Any
 from holdfast import models
 from holdfast.expand.tool import NAME, OTHER_NAME, is_opener
 from holdfast.wire import Conversation
-from holdfast.wire.answers import Call, Said, compose_answer, stream_answer
+from holdfast.wire.responses import Call, Said, compose_answer, stream_answer
 from holdfast.wire.strict import encode
 from holdfast.wire.tools import offered_tools
 

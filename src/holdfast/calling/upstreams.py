@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from holdfast.errors import SettingsError
 from holdfast.fitting.policy import matches
 from holdfast.settings import Settings, UpstreamEntry
-from holdfast.wire.answers import CONTINUED
+from holdfast.wire.responses import CONTINUED
 
 Family = Literal["openai", "anthropic", "gemini", "bedrock", "cohere"]
 """Whose API it is: that of OpenAI is spoken by many."""

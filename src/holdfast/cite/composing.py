@@ -18,8 +18,8 @@ from holdfast.condense.cutting import shortened
 from holdfast.condense.glance import Glance, glance
 from holdfast.condense.source import Source
 from holdfast.expand.tool import call_of
+from holdfast.quoting import OPEN_ANY_PART, item
 from holdfast.store.records import Content
-from holdfast.voice import OPEN_ANY_PART, item
 
 _WIDEST = 3.0
 """Times the usual length of an excerpt, in a citation that is as many times larger."""

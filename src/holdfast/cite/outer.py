@@ -15,7 +15,7 @@ from holdfast.condense.cutting import first_break, last_break
 from holdfast.condense.places import without_path
 from holdfast.condense.source import Source
 from holdfast.condense.spans import Span, where, without_colours
-from holdfast.voice import item
+from holdfast.quoting import item
 
 HEAD_SHARE = 0.6
 """The rest is for the end."""

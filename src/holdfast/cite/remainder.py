@@ -16,9 +16,9 @@ from holdfast.condense.kinds import kind_of
 from holdfast.condense.source import Source
 from holdfast.condense.spans import counted, where
 from holdfast.privacy import apply, find, flags
+from holdfast.quoting import CUT, bracketed, fenced
 from holdfast.store.records import Content
 from holdfast.store.refs import canonical, digest, ref_id
-from holdfast.voice import CUT, bracketed, fenced
 
 REPEATED = "repeated"
 """The level of a content of which all is shown that stands nowhere above."""

@@ -15,7 +15,7 @@ from holdfast.condense.condenser import Note
 from holdfast.condense.cutting import MARK, shortened
 from holdfast.condense.excerpt import excerpt
 from holdfast.condense.places import lies_within, short_place
-from holdfast.voice import HEADINGS, item
+from holdfast.quoting import HEADINGS, item
 
 EXCERPT_CHARACTERS = 500
 LEAST_TOKENS = 40

@@ -21,8 +21,8 @@ from holdfast.condense.severity import alert_lines
 from holdfast.condense.source import Source
 from holdfast.condense.spans import Span, cut, line_spans, where
 from holdfast.expand.tool import call_of
+from holdfast.quoting import CUT, fenced
 from holdfast.search.passages import rank
-from holdfast.voice import CUT, fenced
 
 LEAST_SHOWN = 0.8
 """Of a content's tokens: where less would be shown, a citation says more with less."""

@@ -39,7 +39,7 @@ from holdfast.tokens.limits import output_reserve
 from holdfast.tokens.requested import request_limit
 from holdfast.trim import AnchorDefinition, ContextStrategy
 from holdfast.wire import Conversation, read, write
-from holdfast.wire.answers import turn_calls
+from holdfast.wire.responses import turn_calls
 
 if TYPE_CHECKING:
     from holdfast.client.blocking import BlockingClient

@@ -22,7 +22,7 @@ from holdfast.errors import ProviderError, WireError
 from holdfast.faults import Faults
 from holdfast.fitting import Fitted
 from holdfast.wire import Conversation, write
-from holdfast.wire.answers import (
+from holdfast.wire.responses import (
     EventParser,
     Kept,
     Relay,

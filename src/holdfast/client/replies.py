@@ -17,7 +17,7 @@ from holdfast.budget import TokenBudgetReport, Usage
 from holdfast.store.records import Edit
 from holdfast.tokens.calibration import Accuracy
 from holdfast.trim import Effect
-from holdfast.wire.answers import Call
+from holdfast.wire.responses import Call
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):

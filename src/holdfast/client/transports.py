@@ -26,7 +26,7 @@ from holdfast.settings import Settings
 from holdfast.tokens import count
 from holdfast.tokens.provider_ids import ProviderId
 from holdfast.wire import Text, ToolCall, ToolResult, read
-from holdfast.wire.answers import Said, compose_answer, stream_answer
+from holdfast.wire.responses import Said, compose_answer, stream_answer
 
 if TYPE_CHECKING:
     from holdfast.calling.network import HttpSending, Reply

@@ -18,7 +18,7 @@ from weakref import proxy
 
 import msgspec
 
-from holdfast.answers import AnswerPolicy, Answers
+from holdfast.answer_cache import AnswerPolicy, Answers
 from holdfast.assemble import (
     AssembleContextInput,
     AssembledContext,

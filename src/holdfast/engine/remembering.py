@@ -35,8 +35,8 @@ from holdfast.privacy import find
 from holdfast.tokens.counting import Correction
 from holdfast.trim.standing import edits_of
 from holdfast.wire import Conversation, Message
-from holdfast.wire.answers import Kept
 from holdfast.wire.places import places
+from holdfast.wire.responses import Kept
 
 if TYPE_CHECKING:
     from holdfast.engine.holdfast import Holdfast

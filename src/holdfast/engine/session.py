@@ -55,9 +55,9 @@ from holdfast.store.records import OFFLINE, TurnParts
 from holdfast.tokens import Calibration, TokenCount
 from holdfast.tokens.counting import Correction
 from holdfast.wire import Conversation
-from holdfast.wire.answers import Kept
 from holdfast.wire.chained import held_under
 from holdfast.wire.places import head_of
+from holdfast.wire.responses import Kept
 from holdfast.workers import LARGE_BYTES, Workers
 
 _MOST_HIDDEN = 200

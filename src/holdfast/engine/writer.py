@@ -21,7 +21,7 @@ from holdfast.store import Scope, SessionRecord, Store, Turn
 from holdfast.store.records import Patch
 from holdfast.store.refs import digest
 from holdfast.trim.standing import Sentence, Told
-from holdfast.wire.answers import Kept
+from holdfast.wire.responses import Kept
 from holdfast.workers import Workers
 
 _ATTEMPTS = 100

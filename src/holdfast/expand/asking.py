@@ -16,8 +16,8 @@ from holdfast.expand.opened import Opened
 from holdfast.expand.options import ExpandOptions
 from holdfast.expand.region import Region, blocks, listed
 from holdfast.expand.rows import Nothing
+from holdfast.quoting import item
 from holdfast.search.passages import rank
-from holdfast.voice import item
 
 _MOST_PASSAGES = 60
 _MOST_TIMES = 3

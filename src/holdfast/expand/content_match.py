@@ -22,9 +22,9 @@ from holdfast.expand.asking import as_it_stands
 from holdfast.expand.expansion import Count
 from holdfast.expand.opened import Opened
 from holdfast.privacy import Policy, apply, find
+from holdfast.quoting import fenced, item
 from holdfast.search.passages import hits_by_text, rank
 from holdfast.search.query import Term, terms
-from holdfast.voice import fenced, item
 
 _MOST_CANDIDATES = 3
 """Fields, and as many passages, among which the best is looked for. A line that the question

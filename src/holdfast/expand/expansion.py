@@ -16,9 +16,9 @@ import msgspec
 from holdfast.errors import ExpandError
 from holdfast.expand.tool import NAME, call_of
 from holdfast.privacy import Policy, find, mask
+from holdfast.quoting import WAS, bracketed, fenced, inline, item
 from holdfast.store.records import RefInfo
 from holdfast.store.refs import parse
-from holdfast.voice import WAS, bracketed, fenced, inline, item
 
 Count = Callable[[str], int]
 """Text → tokens."""

@@ -19,7 +19,7 @@ from holdfast.errors import ExpandError
 from holdfast.expand.opened import Opened
 from holdfast.expand.region import Name, Region, blocks, listed
 from holdfast.expand.rows import Nothing
-from holdfast.voice import indented, item
+from holdfast.quoting import indented, item
 
 MOST_CHARACTERS = 1000
 """Of a pattern."""

@@ -30,7 +30,7 @@ from holdfast.expand.pattern import by_pattern
 from holdfast.expand.region import Region, lines
 from holdfast.expand.rows import Nothing, by_structure
 from holdfast.expand.tool import NAME, call_of, find_of, is_example
-from holdfast.voice import inline
+from holdfast.quoting import inline
 
 _LONGEST_FIND = 200
 _LEAST_FOR_CALL = 300

@@ -18,7 +18,7 @@ from holdfast.document import Document, Match, Member, Node, Rows, Table, find, 
 from holdfast.expand.opened import Opened
 from holdfast.expand.options import ExpandOptions, Slice
 from holdfast.expand.region import Region, blocks, characters, json_part, lines, listed
-from holdfast.voice import bracketed, item
+from holdfast.quoting import bracketed, item
 
 _Row = dict[str, msgspec.Raw]
 _T = TypeVar("_T")

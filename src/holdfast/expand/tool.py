@@ -18,7 +18,7 @@ import msgspec
 from holdfast.document import Document, Reading, step
 from holdfast.errors import ExpandError
 from holdfast.expand.options import DEFAULT_TOKENS, ExpandOptions
-from holdfast.voice import bracketed, inline
+from holdfast.quoting import bracketed, inline
 from holdfast.wire.blocks import Tool
 from holdfast.wire.reader import dialect_named
 

@@ -15,8 +15,8 @@ from holdfast.fitting.draft import Draft, because
 from holdfast.fitting.options import FitOptions
 from holdfast.fitting.state import FitState
 from holdfast.wire import Conversation
-from holdfast.wire.answers.shared import load
 from holdfast.wire.loading import held_back, loaded, loads_tools, with_references
+from holdfast.wire.responses.shared import load
 from holdfast.wire.values import take
 
 

@@ -40,7 +40,7 @@ from holdfast.tokens.counting import Correction
 from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition
 from holdfast.trim.strategies import ContextStrategy
 from holdfast.wire import write
-from holdfast.wire.answers import Kept
+from holdfast.wire.responses import Kept
 from holdfast.wire.thinking import BINDING
 
 _SHOWING = ("cite", "fold", "shorten", "open")

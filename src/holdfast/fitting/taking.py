@@ -30,11 +30,11 @@ from holdfast.tokens.counting import message_tokens
 from holdfast.trim.anchors import MARK
 from holdfast.trim.standing import STAND, originals_of
 from holdfast.wire import Conversation, Message, read, validate
-from holdfast.wire.answers import Kept, rejoin, with_marks
 from holdfast.wire.exchanges import group
 from holdfast.wire.message import beginning, spans_of
 from holdfast.wire.places import fingerprint
 from holdfast.wire.repair import Action, mend
+from holdfast.wire.responses import Kept, rejoin, with_marks
 from holdfast.wire.rules.rule import check_at
 from holdfast.wire.tools import offered_tools
 

@@ -29,7 +29,7 @@ from holdfast.expand.expansion import refusal
 from holdfast.fitting import FitOptions, Fitted
 from holdfast.integrations._host import Host, log
 from holdfast.integrations._thread import BY_OBJECT, Form, Memo, Thread, span_of
-from holdfast.voice import NO_STORE
+from holdfast.quoting import NO_STORE
 from holdfast.wire import Conversation, read
 
 M = TypeVar("M")

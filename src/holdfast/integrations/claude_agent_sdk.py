@@ -27,7 +27,7 @@ from holdfast.expand import parse_call
 from holdfast.expand.tool import DESCRIPTION, NAME, PARAMETERS
 from holdfast.extras import install_command
 from holdfast.integrations._host import Host, log
-from holdfast.voice import NO_STORE
+from holdfast.quoting import NO_STORE
 
 
 async def cited(

@@ -32,7 +32,7 @@ from holdfast.expand.tool import DESCRIPTIONS
 from holdfast.fitting import FitOptions
 from holdfast.integrations._host import Host
 from holdfast.integrations._session import Fit, Threads
-from holdfast.voice import NO_MORE
+from holdfast.quoting import NO_MORE
 
 _ROUNDS = 8
 """Times that an answer may open something; LiteLLM's own bound, 3, ends in an error."""

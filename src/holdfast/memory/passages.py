@@ -13,7 +13,7 @@ from itertools import groupby
 
 import msgspec
 
-from holdfast import voice
+from holdfast import quoting
 from holdfast.memory.dates import day_of
 from holdfast.store.turn_shelf import Remembered
 
@@ -76,8 +76,8 @@ def shown(turn: Remembered, spans: Sequence[tuple[int, int]]) -> str:
 
 def line_of(passage: Passage) -> str:
     """A passage as it stands in the text."""
-    speaker = voice.bracketed(passage.name or passage.role)
-    return f"{speaker}: {voice.indented(passage.text)}\n"
+    speaker = quoting.bracketed(passage.name or passage.role)
+    return f"{speaker}: {quoting.indented(passage.text)}\n"
 
 
 def heading_of(at: float) -> str:

@@ -15,8 +15,8 @@ from holdfast.condense.kinds import condenser_for
 from holdfast.condense.source import Source
 from holdfast.document.pasted import LONGEST_QUESTION, enclosed, paragraphs
 from holdfast.guard.final_turn import final_turn_guidance
+from holdfast.quoting import INDENT
 from holdfast.store.refs import REF
-from holdfast.voice import INDENT
 from holdfast.wire import Block, Conversation, Message, Text, ToolCall, ToolResult
 from holdfast.wire.blocks import text_of
 

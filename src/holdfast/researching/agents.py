@@ -14,10 +14,11 @@ import msgspec
 
 from holdfast.allocate import ContentItem, ContextBudgetManager, priorities
 from holdfast.allocate.phases import budget_of_context
+from holdfast.compat import Payload
+from holdfast.compat.actions import action_message
 from holdfast.errors import AllocationError, ModelError
 from holdfast.expand.retrieval import ACTION, Retrieved
-from holdfast.facades import Payload
-from holdfast.facades.actions import action_message
+from holdfast.quoting import fenced
 from holdfast.researching.asking import Asker, Claimed, actions_in, claims_in
 from holdfast.researching.places import SourceContent
 from holdfast.researching.prompts import AGAIN, ANALYSE, SYSTEM
@@ -26,7 +27,6 @@ from holdfast.researching.saving import Analysed
 from holdfast.researching.verifying import bears_out
 from holdfast.settings import Settings
 from holdfast.summarise.support import shared_words
-from holdfast.voice import fenced
 
 _ACTIONS = 3
 """Parts that one sub-agent may open."""

@@ -16,9 +16,9 @@ import numpy as np
 
 from holdfast.allocate import ContextBudgetManager
 from holdfast.allocate.manager import counter_of
+from holdfast.compat import ContentStore, Payload
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, ResearchError
-from holdfast.facades import ContentStore, Payload
 from holdfast.models.embedding import open_embedder
 from holdfast.models.opening import open_model
 from holdfast.models.protocol import CompletionModel

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from holdfast.compat import ContentStore, Payload
 from holdfast.errors import ResearchError
-from holdfast.facades import ContentStore, Payload
 from holdfast.researching.saving import is_recorded
 from holdfast.store import Scope, Store
 

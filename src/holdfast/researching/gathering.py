@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from holdfast.allocate import Quality
+from holdfast.compat import ContentStore, StoredContent
+from holdfast.compat.content_store import text_of
 from holdfast.errors import ExtractError, HoldfastError, PrivacyError, ResearchError
 from holdfast.extract import Extracted, FileKind, kind_of_file
-from holdfast.facades import ContentStore, StoredContent
-from holdfast.facades.content_store import text_of
 from holdfast.researching.fetching import FetchLimits, fetch
 from holdfast.researching.reading import Readings, SourceReading
 from holdfast.researching.records import Origin, SourceEntry

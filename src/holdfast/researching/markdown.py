@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from holdfast.quoting import inline
 from holdfast.researching.records import Finding, Quote
 from holdfast.researching.report import CitedSource, LeftOut, Report
-from holdfast.voice import inline
 
 _OBEYED = str.maketrans({c: f"\\{c}" for c in "\\`*[]<>|~"})
 _NAMES_TOLD = 3

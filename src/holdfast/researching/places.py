@@ -10,8 +10,8 @@ import re
 from bisect import bisect_right
 from functools import cached_property
 
+from holdfast.compat.content_store import text_of
 from holdfast.extract.pdf import PAGE_END
-from holdfast.facades.content_store import text_of
 from holdfast.researching.records import Quote, SourceEntry
 from holdfast.store.records import Stored
 

@@ -1,6 +1,6 @@
 """What a model is asked in each phase, around sources that cannot give it orders.
 
-prompts: beside saving. Sources stand between fences behind a line of ours (see `holdfast.voice`);
+prompts: beside saving. Sources stand between fences behind a line of ours (see `holdfast.quoting`);
 what they say of instructions is content. Whatever a model answers is checked afterwards: it is told
 the rules so that less is thrown away, not because it is believed.
 """

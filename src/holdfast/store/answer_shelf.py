@@ -2,7 +2,7 @@
 
 answer_shelf: after records, before the stores, of which each has its own. Whose an answer is stands
 in its scope, which every call carries; that it is past its time or damaged makes it missing. What
-an answer holds, and when one question may have the answer of another, is for holdfast.answers.
+an answer holds, and when one question may have the answer of another, is for holdfast.answer_cache.
 """
 
 from __future__ import annotations

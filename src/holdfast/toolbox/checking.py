@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 
 import jsonschema_rs
 
+from holdfast.quoting import in_one_line
 from holdfast.toolbox.tool import Tool
-from holdfast.voice import in_one_line
 
 _MOST_CHECKS = 512
 """Schemas that are held ready; compiling one takes longer than most calls' checks."""

@@ -12,10 +12,10 @@ from itertools import groupby
 from typing import NamedTuple
 
 from holdfast.cite import count
+from holdfast.quoting import bracketed, in_one_line
 from holdfast.toolbox.intents import MOST_INTENT, intent_of
 from holdfast.toolbox.tool import Tool
 from holdfast.trim.excerpts import before
-from holdfast.voice import bracketed, in_one_line
 
 BUDGET = 400
 """Tokens; a few tools take 100 (004-71)."""

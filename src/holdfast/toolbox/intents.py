@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re2  # type: ignore[import-untyped]
 
+from holdfast.quoting import in_one_line
 from holdfast.toolbox.tool import Tool
 from holdfast.trim.excerpts import before
-from holdfast.voice import in_one_line
 
 MOST_INTENT = 100
 """Characters of an intent; a first sentence has 60 as a rule."""

@@ -13,7 +13,7 @@ import re2  # type: ignore[import-untyped]
 
 from holdfast.condense.severity import alert_lines, level, rank
 from holdfast.condense.source import Source
-from holdfast.voice import CUT, CUT_AGAIN, in_one_line, set_in
+from holdfast.quoting import CUT, CUT_AGAIN, in_one_line, set_in
 
 _ENDS_WORD = frozenset(" \t\r\n\v\f\"'`<>[]{}|")
 """What no URL, path or number holds."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from holdfast.condense.spans import counted, cut
 from holdfast.document.pasted import Span, fenced_blocks
-from holdfast.voice import CUT, set_in
+from holdfast.quoting import CUT, set_in
 
 PART = 300
 """Maximum characters of a part. Smaller parts spend more tokens on the lines that mark gaps."""

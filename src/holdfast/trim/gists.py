@@ -14,11 +14,11 @@ from collections import Counter, deque
 
 import msgspec
 
+from holdfast.quoting import FOLDED
 from holdfast.trim.anchors import asks
 from holdfast.trim.excerpts import error_line, plain, quote, security_line
 from holdfast.trim.pieces import Bench, Piece
 from holdfast.trim.standing import STAND, Fold, Part
-from holdfast.voice import FOLDED
 from holdfast.wire import Message, Text, ToolCall, ToolResult
 from holdfast.wire.notes import SingleNote
 

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from holdfast.quoting import indented
 from holdfast.trim.excerpts import quote
 from holdfast.trim.gists import Gist
 from holdfast.trim.pieces import Bench
 from holdfast.trim.standing import Fold, Part, Sentence
-from holdfast.voice import indented
 from holdfast.wire import Message, Text, ToolCall, ToolResult
 
 CHARACTERS_PER_TOKEN = (3, 2, 1)

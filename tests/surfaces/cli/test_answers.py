@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.answers.importing import rows_of
+from holdfast.answer_cache.importing import rows_of
 from holdfast.engine import Holdfast
 from holdfast.errors import StoreError
 from holdfast.store import RefInfo, Scope, open_store

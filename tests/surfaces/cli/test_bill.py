@@ -18,7 +18,7 @@ from tests.provider.request import Got
 from tests.surfaces.harness import run_process
 from tests.surfaces.proxy.spoken import call, says, text
 from tests.surfaces.proxy.upstream import Upstream
-from tests.wire.answers.streams import Script
+from tests.wire.responses.streams import Script
 
 AGENT = """
 import json, os, urllib.request

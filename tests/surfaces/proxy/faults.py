@@ -11,7 +11,7 @@ from aiohttp import web
 
 from tests.surfaces.proxy.spoken import says, text
 from tests.surfaces.proxy.upstream import Fault, Spoken
-from tests.wire.answers.streams import Script
+from tests.wire.responses.streams import Script
 
 SAID = says(text("Before ", "the ", "trouble."))
 

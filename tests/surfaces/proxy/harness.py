@@ -18,7 +18,7 @@ from holdfast.settings import Settings, UpstreamEntry
 from holdfast.store.records import Turn
 from holdfast.surfaces.proxy.server import Server, base_url, listen, opened
 from holdfast.surfaces.proxy.service import Service
-from holdfast.wire.answers import EventParser
+from holdfast.wire.responses import EventParser
 from tests.fitting.test_citing import in_dialect
 from tests.surfaces.proxy.gatekeeper import KEY
 

@@ -20,7 +20,7 @@ from tests.surfaces.proxy.harness import Running
 from tests.surfaces.proxy.many_tools import MANY
 from tests.surfaces.proxy.replaying import MODELS, Retold, Story, in_prompt_order, same_bytes
 from tests.surfaces.proxy.spoken import call, says
-from tests.wire.answers.streams import Part, Script
+from tests.wire.responses.streams import Part, Script
 
 
 def with_tools(story: Story, more: list[dict[str, Any]] = MANY) -> Story:

@@ -25,7 +25,7 @@ from tests.surfaces.proxy.harness import Answered, Running, ask, path_of
 from tests.surfaces.proxy.shifting import HEADERS, answer_messages
 from tests.surfaces.proxy.spoken import whole
 from tests.surfaces.proxy.upstream import Turn, Upstream
-from tests.wire.answers.streams import Part, Script
+from tests.wire.responses.streams import Part, Script
 
 MODELS = {
     "openai-chat": "gpt-4o",

@@ -18,7 +18,7 @@ from tests.fitting.test_citing import log
 from tests.surfaces.proxy.gatekeeper import Got
 from tests.surfaces.proxy.harness import KEYS
 from tests.surfaces.proxy.spoken import REF, call, says, text
-from tests.wire.answers.streams import Part, Script
+from tests.wire.responses.streams import Part, Script
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini", "converse", "cohere")
 MODELS = {

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.surfaces.proxy.gatekeeper import Got
-from tests.wire.answers.passing_streams import cohere_body, converse_body
-from tests.wire.answers.streams import Part, Script, claude_cache, events, signature, write
+from tests.wire.responses.passing_streams import cohere_body, converse_body
+from tests.wire.responses.streams import Part, Script, claude_cache, events, signature, write
 
 REF = re.compile(r"ref:[a-z][a-z0-9_]*:[0-9a-f]{16,64}")
 """What a model would take for the name of something it can open."""

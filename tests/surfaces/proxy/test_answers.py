@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.answers.embedding import WordsEmbedder
+from tests.answer_cache.embedding import WordsEmbedder
 from tests.fitting.test_citing import chat, log
 from tests.privacy.made import UPPER, run
 from tests.surfaces.proxy import faults
@@ -31,7 +31,7 @@ from tests.surfaces.proxy.harness import (
 )
 from tests.surfaces.proxy.spoken import call, says, text
 from tests.surfaces.proxy.upstream import Upstream
-from tests.wire.answers.streams import Script
+from tests.wire.responses.streams import Script
 
 EXACT = {"x-holdfast-answers": "exact"}
 QUESTION = "How tall is the tower?"
@@ -316,7 +316,7 @@ LIKE = "What is the height of the tower?", "What's the height of a tower"
 def test_a_like_question_is_answered_where_nothing_stands_against_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("holdfast.answers.cache.open_embedder", WordsEmbedder)
+    monkeypatch.setattr("holdfast.answer_cache.cache.open_embedder", WordsEmbedder)
     tools = [{"type": "function", "function": {"name": "look", "parameters": {}}}]
     with proxied(enable_semantic_cache=True) as (proxy, upstream):
         for more, tier in (
@@ -341,7 +341,7 @@ def test_a_like_question_is_answered_where_nothing_stands_against_it(
 def test_without_an_embedder_the_semantic_tier_is_not_there_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("holdfast.answers.cache.open_embedder", lambda: None)
+    monkeypatch.setattr("holdfast.answer_cache.cache.open_embedder", lambda: None)
     for enabled, why in ((True, "holdfast[embeddings]"), (False, "enable_semantic_cache")):
         with proxied(enable_semantic_cache=enabled) as (proxy, _):
             for question, tier in ((LIKE[0], "miss"), (LIKE[1], "miss"), (LIKE[0], "exact")):

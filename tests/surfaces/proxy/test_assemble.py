@@ -28,7 +28,7 @@ from tests.surfaces.proxy.harness import (
 from tests.surfaces.proxy.spoken import call, says, text
 from tests.surfaces.proxy.talking import Chat, close_clients
 from tests.surfaces.proxy.upstream import Upstream
-from tests.wire.answers.streams import Script
+from tests.wire.responses.streams import Script
 
 ASSEMBLE = {**KEYS, "x-holdfast-mode": "assemble"}
 BUDGET = 3_000

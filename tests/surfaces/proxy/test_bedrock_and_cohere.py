@@ -33,7 +33,7 @@ from tests.surfaces.proxy.harness import (
 )
 from tests.surfaces.proxy.spoken import REF, call, says, text
 from tests.surfaces.proxy.upstream import Fault, Spoken, Turn, Upstream
-from tests.wire.answers.passing_streams import exception
+from tests.wire.responses.passing_streams import exception
 
 CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 ARN = f"arn:aws:bedrock:us-east-1:123456789012:inference-profile/{CLAUDE}"

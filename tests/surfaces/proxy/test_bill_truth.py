@@ -15,7 +15,7 @@ from tests.provider.prompt_cache import PromptCache
 from tests.surfaces.proxy.harness import KEYS, ask, path_of, running_proxy
 from tests.surfaces.proxy.spoken import says, text
 from tests.surfaces.proxy.upstream import Spoken, Upstream
-from tests.wire.answers.streams import Script
+from tests.wire.responses.streams import Script
 
 MODELS = {
     "openai-chat": "gpt-5",

@@ -22,7 +22,7 @@ from tests.surfaces.proxy.harness import Answered, Running, ask, running_proxy
 from tests.surfaces.proxy.spoken import call, says, text, whole
 from tests.surfaces.proxy.talking import openai
 from tests.surfaces.proxy.upstream import Fault, Upstream
-from tests.wire.answers.streams import Script
+from tests.wire.responses.streams import Script
 
 KEYS = {"authorization": f"Bearer {KEY}"}
 TOOL = {

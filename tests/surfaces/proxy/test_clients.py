@@ -27,7 +27,7 @@ from tests.surfaces.proxy.talking import (
     openai,
 )
 from tests.surfaces.proxy.upstream import Upstream
-from tests.wire.answers.streams import Script
+from tests.wire.responses.streams import Script
 
 pytestmark = [
     pytest.mark.slow,  # the clients take seconds to import

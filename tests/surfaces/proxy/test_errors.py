@@ -19,7 +19,7 @@ import pytest
 
 from holdfast.calling.network import BrokenOffError, failure, place_of
 from holdfast.settings import UpstreamEntry
-from holdfast.wire.answers import overflow_message
+from holdfast.wire.responses import overflow_message
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy.gatekeeper import KEY
 from tests.surfaces.proxy.harness import (

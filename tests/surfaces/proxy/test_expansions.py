@@ -15,7 +15,7 @@ from holdfast.engine import Holdfast
 from holdfast.faults import Fault, Faults
 from holdfast.store.opening import open_memory
 from holdfast.wire import Conversation, read
-from holdfast.wire.answers import Call
+from holdfast.wire.responses import Call
 from tests.fitting.test_citing import chat, log
 
 TOLD = "Nothing more can be opened in this answer"

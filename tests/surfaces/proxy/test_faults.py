@@ -28,7 +28,7 @@ from tests.surfaces.proxy.harness import (
 )
 from tests.surfaces.proxy.spoken import opens, says, text
 from tests.surfaces.proxy.upstream import Fault, Turn, Upstream
-from tests.wire.answers.streams import understand
+from tests.wire.responses.streams import understand
 
 BOTH = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 

@@ -21,7 +21,7 @@ from tests.surfaces.proxy.harness import (
 from tests.surfaces.proxy.spoken import says, text
 from tests.surfaces.proxy.test_errors import with_rules
 from tests.surfaces.proxy.upstream import Upstream
-from tests.wire.answers.streams import Script
+from tests.wire.responses.streams import Script
 
 LAST = "This is your final turn"
 SAID: Script = says(text("Here is my report."))

@@ -18,7 +18,7 @@ from tests.surfaces.proxy.harness import (
     running_proxy,
 )
 from tests.surfaces.proxy.spoken import says, text
-from tests.wire.answers.streams import Script
+from tests.wire.responses.streams import Script
 from tests.wiring.proxy_summaries import Summing, worked_off
 
 LISTS = {"openai-responses": "input", "gemini": "contents"}

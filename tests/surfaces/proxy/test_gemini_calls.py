@@ -20,7 +20,7 @@ from tests.surfaces.proxy.harness import running_proxy
 from tests.surfaces.proxy.spoken import call, says, text
 from tests.surfaces.proxy.talking import genai
 from tests.surfaces.proxy.upstream import Upstream
-from tests.wire.answers.streams import Script
+from tests.wire.responses.streams import Script
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # only our own warnings are errors

@@ -20,7 +20,7 @@ from tests.surfaces.proxy.many_tools import MANY
 from tests.surfaces.proxy.spoken import call, says, text
 from tests.surfaces.proxy.talking import CLIENTS, Talk, close_clients
 from tests.surfaces.proxy.upstream import Upstream
-from tests.wire.answers.streams import Part
+from tests.wire.responses.streams import Part
 
 LAZY = {"lazy_tool_tokens": 5_000}
 

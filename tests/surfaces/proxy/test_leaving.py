@@ -22,7 +22,7 @@ from tests.surfaces.proxy.gatekeeper import KEY, Got
 from tests.surfaces.proxy.harness import DIALECTS, Running, path_of, request_in, running_proxy
 from tests.surfaces.proxy.spoken import call, says, text
 from tests.surfaces.proxy.upstream import PATIENCE, Fault, Upstream
-from tests.wire.answers.streams import Script
+from tests.wire.responses.streams import Script
 
 FAULTS = {"stall": faults.stall, "midway": faults.stall_midway, "endless": faults.endless}
 AT_ONCE = 20

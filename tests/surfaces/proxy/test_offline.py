@@ -13,7 +13,7 @@ import holdfast
 from holdfast.calling.offline import MODEL
 from holdfast.expand.tool import NAME, OTHER_NAME, definition
 from holdfast.surfaces.proxy.offline import OfflineSending
-from holdfast.wire.answers import read_answer
+from holdfast.wire.responses import read_answer
 from tests.fitting.test_citing import chat
 from tests.models.test_extractive import CITATION, REF
 from tests.surfaces.proxy.harness import DIALECTS, Answered, path_of, request_in, text_of, usage_of

@@ -35,7 +35,7 @@ from tests.surfaces.proxy.harness import (
 )
 from tests.surfaces.proxy.spoken import call, says, text
 from tests.surfaces.proxy.upstream import Turn, Upstream
-from tests.wire.answers.streams import Part, Script
+from tests.wire.responses.streams import Part, Script
 
 OPENER = "expand_ref"
 UNKNOWN = "ref:log:0123456789abcdef"

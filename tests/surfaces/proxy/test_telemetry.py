@@ -47,7 +47,7 @@ from tests.surfaces.proxy.spoken import REF, says, text
 from tests.surfaces.proxy.spoken import call as tool_call
 from tests.surfaces.proxy.test_server import Process
 from tests.surfaces.proxy.upstream import Fault, Spoken, Upstream
-from tests.wire.answers.streams import Script
+from tests.wire.responses.streams import Script
 
 CHAT = "/v1/chat/completions"
 BEARS = {"authorization": f"Bearer {KEY}"}

@@ -38,7 +38,7 @@ from tests.surfaces.proxy.harness import (
 )
 from tests.surfaces.proxy.spoken import call, says, text
 from tests.surfaces.proxy.upstream import PATIENCE, Upstream
-from tests.wire.answers.streams import Script
+from tests.wire.responses.streams import Script
 
 ANN, BEN = f"{KEY}-ann", f"{KEY}-ben"
 SECRET = "step 7-444 went well"

@@ -12,7 +12,7 @@ from tests.fitting.test_citing import chat
 from tests.surfaces.proxy.harness import KEYS, ask, request_in, running_proxy
 from tests.surfaces.proxy.spoken import says, text
 from tests.surfaces.proxy.upstream import Upstream as Provider
-from tests.wire.answers.streams import Script
+from tests.wire.responses.streams import Script
 
 SAID: Script = says(text("Hello."))
 

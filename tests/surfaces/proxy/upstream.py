@@ -25,8 +25,8 @@ from tests.provider.prompt_cache import CacheUse, PromptCache
 from tests.provider.tokens import text_tokens, vocabulary_of
 from tests.surfaces.proxy.gatekeeper import Got, Ledger, error, refusal, thoughts
 from tests.surfaces.proxy.spoken import whole
-from tests.wire.answers.passing_streams import EVENT_STREAM, cohere_events, converse_events
-from tests.wire.answers.streams import Script, write
+from tests.wire.responses.passing_streams import EVENT_STREAM, cohere_events, converse_events
+from tests.wire.responses.streams import Script, write
 
 _PASSING = {"converse": converse_events, "cohere": cohere_events}
 PATIENCE = 20.0

@@ -11,10 +11,10 @@ import typer
 from rich.console import Console
 from rich.table import Column
 
-from holdfast.answers import AnswerFilter
-from holdfast.answers.cache import NO_EMBEDDER
-from holdfast.answers.importing import CachedRow, rows_of
-from holdfast.answers.records import unpacked
+from holdfast.answer_cache import AnswerFilter
+from holdfast.answer_cache.cache import NO_EMBEDDER
+from holdfast.answer_cache.importing import CachedRow, rows_of
+from holdfast.answer_cache.records import unpacked
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, PrivacyError, StoreError
 from holdfast.extras import how_to_install

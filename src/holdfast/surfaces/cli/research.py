@@ -16,9 +16,9 @@ from rich.progress import Progress as Bars
 from holdfast.engine import Holdfast
 from holdfast.engine.options import fit_options, work_limits
 from holdfast.errors import HoldfastError
+from holdfast.quoting import inline
 from holdfast.settings import Settings
 from holdfast.store import Store
-from holdfast.voice import inline
 from holdfast.workers import Workers
 
 from ._context import COLOR, OUTPUT, WORKSPACE, CommandContext, shared_options

@@ -23,6 +23,7 @@ import msgspec
 import orjson
 
 from holdfast.expand.tool import NAME as OPENER
+from holdfast.quoting import fenced, in_one_line
 from holdfast.store.tool_shelf import StoredTool, ToolKey
 from holdfast.surfaces.mcp.cards import ServerCard
 from holdfast.surfaces.mcp.config import ServerSpec
@@ -30,7 +31,6 @@ from holdfast.toolbox.checking import problems
 from holdfast.toolbox.directory import directory
 from holdfast.toolbox.intents import warnings_of
 from holdfast.toolbox.tool import Tool, read_tool, sorted_out
-from holdfast.voice import fenced, in_one_line
 
 Pinned = Mapping[ToolKey, StoredTool]
 

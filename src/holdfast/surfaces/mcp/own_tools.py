@@ -21,12 +21,12 @@ from holdfast.errors import HoldfastError, PrivacyError
 from holdfast.expand.calls import parse_call
 from holdfast.expand.tool import DESCRIPTION, NAME, PARAMETERS
 from holdfast.privacy import Policy, apply, find
+from holdfast.quoting import in_one_line, item
 from holdfast.search.passages import rank
 from holdfast.store import RefInfo
 from holdfast.tokens import count
 from holdfast.toolbox.checking import problems
 from holdfast.toolbox.tool import Tool, read_tool
-from holdfast.voice import in_one_line, item
 
 MOST_CHARACTERS = 4_000_000
 """Of one argument; the transport bounds the request as well."""

@@ -22,8 +22,8 @@ from holdfast.errors import PrivacyError, StoreError
 from holdfast.expand.tool import NAME
 from holdfast.fitting.policy import Arrival, Decision, Pressure, decide
 from holdfast.privacy import apply, find
+from holdfast.quoting import item
 from holdfast.surfaces.mcp.structured import shorten
-from holdfast.voice import item
 
 REFS_META = "holdfast/refs"
 """In `_meta` of a result: the refs that stand in it, for programs."""

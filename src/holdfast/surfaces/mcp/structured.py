@@ -15,7 +15,7 @@ import jsonschema_rs
 import msgspec
 
 from holdfast.cite import count
-from holdfast.voice import in_one_line
+from holdfast.quoting import in_one_line
 
 OMITTED = "holdfast_omitted"
 """The field beside a list that was cut: which list, how many items it has, and what opens them."""

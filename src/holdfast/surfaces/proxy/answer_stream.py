@@ -25,7 +25,7 @@ from holdfast.surfaces.proxy.preparing import Prepared
 from holdfast.surfaces.proxy.seen import CLIENT_LEFT
 from holdfast.surfaces.proxy.service import READING
 from holdfast.wire import Conversation, write
-from holdfast.wire.answers import CONTINUED, Relay, resumed
+from holdfast.wire.responses import CONTINUED, Relay, resumed
 
 if TYPE_CHECKING:
     from holdfast.surfaces.proxy.exchange import Handling

@@ -75,7 +75,7 @@ from holdfast.surfaces.proxy.upstreams import (
     returned_headers,
 )
 from holdfast.wire import read
-from holdfast.wire.answers import OVERFLOW, ArrayWriter, error_body, overflow_message
+from holdfast.wire.responses import OVERFLOW, ArrayWriter, error_body, overflow_message
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _Sending = AbstractAsyncContextManager[Reply]

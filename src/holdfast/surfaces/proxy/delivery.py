@@ -17,7 +17,7 @@ from holdfast.errors import ProviderError
 from holdfast.surfaces.proxy.remembering import Remembering
 from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.surfaces.proxy.upstreams import returned_headers
-from holdfast.wire.answers import input_tokens
+from holdfast.wire.responses import input_tokens
 
 
 class Outcome(NamedTuple):

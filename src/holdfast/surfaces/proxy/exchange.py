@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, suppress
 from functools import partial, reduce
 from typing import Any
 
-from holdfast.answers import Answer
+from holdfast.answer_cache import Answer
 from holdfast.calling.hidden_calls import HiddenCalls
 from holdfast.calling.network import Reply, UpstreamError, is_stream
 from holdfast.calling.own_tools import OwnTools, added_tools
@@ -32,7 +32,7 @@ from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.surfaces.proxy.turn_record import TurnRecord
 from holdfast.surfaces.proxy.upstreams import returned_headers
 from holdfast.wire import Conversation, write
-from holdfast.wire.answers import (
+from holdfast.wire.responses import (
     CONTINUED,
     Call,
     add_usage,
@@ -40,7 +40,7 @@ from holdfast.wire.answers import (
     join_answers,
     read_answer,
 )
-from holdfast.wire.answers import Answer as UpstreamAnswer
+from holdfast.wire.responses import Answer as UpstreamAnswer
 
 PREPARE_SECONDS = 60.0
 """How long a request is made ready before it goes out unedited. The store has a shorter deadline of

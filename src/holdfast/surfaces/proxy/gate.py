@@ -16,7 +16,7 @@ from holdfast.surfaces.proxy.app import dialect_of
 from holdfast.surfaces.proxy.login import LOGIN, Logins, wants_form
 from holdfast.surfaces.proxy.safety import HEADERS, TOKEN_MISSING, refusal
 from holdfast.surfaces.proxy.tenants import TENANT_HEADER, own_tokens, presented
-from holdfast.wire.answers import error_body
+from holdfast.wire.responses import error_body
 
 HEALTH = "/healthz"
 """The one path that needs no token: it tells nothing but that the proxy runs."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.faults import Faults
-from holdfast.wire.answers import CONTINUED, Relay, watch
+from holdfast.wire.responses import CONTINUED, Relay, watch
 
 
 class Meter:

@@ -17,7 +17,7 @@ from holdfast.errors import WireError
 from holdfast.surfaces.proxy.routes import Route, route
 from holdfast.tokens import count
 from holdfast.wire import Conversation, read
-from holdfast.wire.answers import error_body
+from holdfast.wire.responses import error_body
 from holdfast.wire.strict import Limits, encode
 
 _LARGE_BYTES = 100_000

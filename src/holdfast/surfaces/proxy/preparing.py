@@ -30,7 +30,7 @@ from holdfast.surfaces.proxy.telemetry import context_line
 from holdfast.tokens import TokenCount, count
 from holdfast.tokens.requested import request_limit
 from holdfast.wire import Conversation
-from holdfast.wire.answers import CONTINUED
+from holdfast.wire.responses import CONTINUED
 
 SIGNED = "the request is signed (AWS SigV4), which covers its bytes: it went out as it came"
 UNEDITED = "the request went out unedited"

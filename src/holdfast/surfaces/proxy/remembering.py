@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from holdfast.answers import Answer, GivenAnswer, Signed, sign
-from holdfast.answers.records import Form
-from holdfast.answers.signing import answer_id
+from holdfast.answer_cache import Answer, GivenAnswer, Signed, sign
+from holdfast.answer_cache.records import Form
+from holdfast.answer_cache.signing import answer_id
 from holdfast.budget.usage import reported_usage
 from holdfast.engine import Holdfast
 from holdfast.errors import PrivacyError, StoreError
@@ -28,7 +28,7 @@ from holdfast.surfaces.proxy.service import READING, Service
 from holdfast.surfaces.proxy.switches import PREFIX, AnswerSwitch
 from holdfast.trim.standing import STAND
 from holdfast.wire import Conversation
-from holdfast.wire.answers import (
+from holdfast.wire.responses import (
     CONTINUED,
     Call,
     EventParser,

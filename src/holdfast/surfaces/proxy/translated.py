@@ -15,7 +15,7 @@ from holdfast.calling.network import Reply, is_stream
 from holdfast.calling.upstreams import Target
 from holdfast.surfaces.proxy.delivery import received
 from holdfast.wire import Answerer, Conversation, convert, custom_tools
-from holdfast.wire.answers import AnswerTranslator, translate_answer, translate_error
+from holdfast.wire.responses import AnswerTranslator, translate_answer, translate_error
 
 _PATHS = {
     "openai-chat": "/v1/chat/completions",

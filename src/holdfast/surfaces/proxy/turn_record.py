@@ -22,8 +22,8 @@ from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.preparing import SIGNED, Prepared
 from holdfast.surfaces.proxy.service import Service
 from holdfast.wire import Conversation
-from holdfast.wire.answers import Kept
 from holdfast.wire.chained import held_fields, names_of_answer
+from holdfast.wire.responses import Kept
 
 _RECORD_SECONDS = REQUEST_SECONDS
 """How long the end of an answer waits for its turn to be written down. Whoever has an answer can

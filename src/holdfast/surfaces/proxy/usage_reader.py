@@ -15,7 +15,7 @@ from holdfast.engine.accounting import read_report
 from holdfast.engine.vendor_cache import CallTokens
 from holdfast.errors import ProviderError
 from holdfast.surfaces.proxy.provider_objects import created_names
-from holdfast.wire.answers import EventParser, watch
+from holdfast.wire.responses import EventParser, watch
 
 _MOST_BYTES = 33_554_432
 """Bytes of an answer in one piece that are kept to be read."""

@@ -32,7 +32,7 @@ from holdfast.surfaces.proxy.dashboard.message_page import MessageShown
 from holdfast.surfaces.proxy.dashboard.sessions_page import SessionShown, Weight
 from holdfast.surfaces.proxy.dashboard.views import turn_rows, turns_of_edits
 from holdfast.wire import Conversation
-from holdfast.wire.answers import Kept
+from holdfast.wire.responses import Kept
 
 TURNS = 50
 """Turns on the page of a session."""

@@ -1,0 +1,142 @@
+"""A chat answer that grows: the message of a choice and its calls, put together from pieces.
+
+chat_pieces: after shared, before openai_chat. It knows what a piece belongs to, and which call has
+which number in the client's stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from holdfast.wire.responses.shared import Call, Hidden, text
+from holdfast.wire.values import take
+
+
+def name_of(call: dict[str, Any]) -> str:
+    """The name of a call's tool; empty if this piece does not say."""
+    return take(call, "function", "name") or take(call, "custom", "name")
+
+
+def index_of(piece: dict[str, Any]) -> int:
+    """The number of a choice or of a call; services that have one at most leave it out."""
+    index = piece.get("index")
+    return index if isinstance(index, int) else 0
+
+
+class GrowingChoice:
+    """A choice that grows."""
+
+    def __init__(self) -> None:
+        self.first = True
+        """No text came so far."""
+        self.slots: list[GrowingCall] = []
+        self._open: dict[int, GrowingCall] = {}
+        self._names: dict[int, str] = {}
+        self._pieces: dict[str, list[Any]] = {}
+        self._gone: list[int] = []
+        """The numbers of hidden calls."""
+
+    def slot(self, piece: dict[str, Any]) -> GrowingCall | None:
+        """The call that a piece belongs to; None if it begins a new one."""
+        slot = self._open.get(index_of(piece))
+        # Some services number all calls 0, and tell them apart by their ids alone.
+        other = slot and name_of(piece) and piece.get("id") and piece["id"] != slot.value.get("id")
+        return None if other else slot
+
+    def learn(self, piece: dict[str, Any]) -> bool:
+        """Remember the name of a call, which may come late; say whether it is known."""
+        if name := name_of(piece):
+            self._names[index_of(piece)] = name
+        return index_of(piece) in self._names
+
+    def open(self, piece: dict[str, Any], hidden: Hidden) -> GrowingCall:
+        """Begin a call."""
+        index = index_of(piece)
+        name = name_of(piece) or self._names.get(index, "")
+        if hidden(name):
+            slot = GrowingCall(None)
+            self._gone.append(index)
+        else:
+            slot = GrowingCall(index - sum(gone < index for gone in self._gone))
+        self._open[index] = slot
+        self.slots.append(slot)
+        return slot
+
+    def grow(self, delta: dict[str, Any]) -> None:
+        """Take a piece of the message; its calls grow by themselves."""
+        for key, piece in delta.items():
+            if piece is not None and key not in ("role", "tool_calls"):
+                self._pieces.setdefault(key, []).append(piece)
+
+    def whole(self) -> dict[str, Any]:
+        """The message so far."""
+        whole = {key: _together(pieces) for key, pieces in self._pieces.items()}
+        return {**whole, "tool_calls": [slot.whole() for slot in self.slots]}
+
+
+class GrowingCall:
+    """A call that grows."""
+
+    def __init__(self, shown: int | None) -> None:
+        self.shown = shown
+        """Its number in the client's stream; None if it is hidden."""
+        self.value: dict[str, Any] = {}
+        self._pieces: dict[str, list[str]] = {}
+
+    def grow(self, piece: dict[str, Any]) -> None:
+        """Take a piece of the call."""
+        for key, given in piece.items():
+            if key == "index" or given in (None, ""):
+                continue
+            if key in ("function", "custom") and isinstance(given, dict):
+                self._grow_inside(key, given)
+            else:
+                self.value[key] = given
+
+    def _grow_inside(self, key: str, given: dict[str, Any]) -> None:
+        known = self.value.setdefault(key, {})
+        for inside, piece in given.items():
+            if inside in ("arguments", "input"):
+                self._pieces.setdefault(inside, []).append(text(piece))
+                known.setdefault(inside, "")
+            elif piece:
+                known.setdefault(inside, piece)
+
+    def whole(self) -> dict[str, Any]:
+        """The call so far, as a message of a request has it."""
+        whole = dict(self.value)
+        for key, inside in (("function", "arguments"), ("custom", "input")):
+            if isinstance(whole.get(key), dict):
+                written = "".join(self._pieces.get(inside, ()))
+                whole[key] = {**whole[key], inside: written}
+        whole.setdefault("type", "custom" if "custom" in whole else "function")
+        return whole
+
+    def call(self) -> Call:
+        """The call so far."""
+        whole = self.whole()
+        written = take(whole, "function", "arguments") or take(whole, "custom", "input")
+        return Call(text(whole.get("id")), name_of(whole), written)
+
+
+def _together(pieces: list[Any]) -> Any:
+    """The pieces of one field as one: text one behind the other, lists and objects likewise."""
+    if all(isinstance(piece, str) for piece in pieces):
+        return "".join(pieces)
+    if all(isinstance(piece, dict) for piece in pieces):
+        keys = dict.fromkeys(key for piece in pieces for key in piece)
+        return {
+            key: _together([p[key] for p in pieces if p.get(key) is not None] or [None])
+            for key in keys
+        }
+    if any(isinstance(piece, list) for piece in pieces):
+        return [part for piece in pieces for part in _parts(piece)]
+    return pieces[-1]
+
+
+def _parts(piece: Any) -> Iterator[Any]:
+    if isinstance(piece, list):
+        yield from piece
+    elif isinstance(piece, str) and piece:
+        yield {"type": "text", "text": piece}

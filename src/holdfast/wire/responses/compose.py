@@ -1,0 +1,84 @@
+"""Write whole answers in a dialect, in one piece or as a stream: for a model of our own.
+
+compose: after translating, whose writers it uses. Ids and times come from the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from holdfast.wire.responses.shared import Call
+from holdfast.wire.responses.translating import (
+    WHOLE,
+    WRITERS,
+    AnswerBlock,
+    BlockBegins,
+    Spent,
+    Stop,
+    WholeAnswer,
+)
+from holdfast.wire.strict import encode
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model answers, in no dialect."""
+
+    id: str
+    """Letters and digits; each dialect puts its own prefix before it."""
+    model: str
+    created: int
+    """Seconds since 1970."""
+    pieces: tuple[str, ...] = ()
+    """Its text, in the pieces a stream sends."""
+    calls: tuple[Call, ...] = ()
+    input_tokens: int
+    output_tokens: int
+    cut: bool = False
+    """The text ended because it was long enough."""
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        return "".join(self.pieces)
+
+    def __repr__(self) -> str:
+        return f"<Said, {len(self.pieces)} pieces, {len(self.calls)} calls>"
+
+
+def compose_answer(said: Said, dialect: str) -> bytes:
+    """Write an answer in one piece."""
+    return encode(WHOLE[dialect](_whole(said)))
+
+
+def stream_answer(said: Said, dialect: str, *, usage: bool = True) -> Iterator[bytes]:
+    """Write an answer as a stream, event by event.
+
+    OpenAI's chat reports usage only to clients that ask (`stream_options.include_usage`): for
+    others pass `usage=False`.
+    """
+    answer = _whole(said)
+    writer = WRITERS[dialect](include_usage=usage)
+    begun = Spent(input=said.input_tokens, output=0)
+    yield from writer.begin(msgspec.structs.replace(answer, blocks=(), usage=begun))
+    for block in answer.blocks:
+        yield from writer.open(BlockBegins(block.kind, block.id, block.name))
+        for piece in said.pieces if block.kind == "text" else (block.text,):
+            yield from writer.grow(piece)
+        yield from writer.close(block)
+    yield from writer.end(answer)
+
+
+def _whole(said: Said) -> WholeAnswer:
+    text = [AnswerBlock("text", said.text)] if said.text else []
+    calls = [AnswerBlock("call", call.arguments, call.id, call.name) for call in said.calls]
+    stop: Stop = "calls" if said.calls else "length" if said.cut else "end"
+    return WholeAnswer(
+        id=said.id,
+        model=said.model,
+        created=said.created,
+        blocks=(*text, *calls),
+        stop=stop,
+        usage=Spent(input=said.input_tokens, output=said.output_tokens),
+    )

@@ -1,0 +1,349 @@
+"""Gemini's answers: candidates made of parts; in a stream, chunks that each hold some parts.
+
+gemini: after joiner. Every chunk reports the usage so far, so that the last one counts.
+Only the first candidate can be continued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import is_
+from typing import Any
+
+from holdfast.wire.gemini import NAME, SIGNATURES
+from holdfast.wire.responses.joiner import Joiner, changed
+from holdfast.wire.responses.shared import (
+    PARAGRAPH,
+    Call,
+    Handed,
+    Hidden,
+    calls_in,
+    dicts,
+    handed_calls,
+    joined_usage,
+    load,
+    text,
+)
+from holdfast.wire.responses.sse import Event, EventParser, write_event
+from holdfast.wire.strict import encode
+from holdfast.wire.values import inner, take
+
+# --- whole answers -----------------------------------------------------------------------------
+
+
+def turn_of(body: dict[str, Any]) -> list[Any]:
+    """The model's content in an answer."""
+    return _contents(_parts(_first(body)))
+
+
+def stop_of(body: dict[str, Any]) -> str:
+    """Why the model stopped, or why the prompt was refused."""
+    return text(_first(body).get("finishReason")) or take(body, "promptFeedback", "blockReason")
+
+
+def usage_of(body: dict[str, Any]) -> dict[str, Any]:
+    """What the answer says it used."""
+    return inner(body, "usageMetadata")
+
+
+def hides(body: dict[str, Any], hidden: Hidden) -> bool:
+    """Whether an answer holds anything that the client must not see."""
+    candidates = dicts(body.get("candidates"))
+    return any(_is_hidden(part, hidden) for one in candidates for part in _parts(one))
+
+
+def without(message: Any, hidden: Hidden) -> Any:
+    """A content without its hidden calls; None if nothing is left."""
+    kept = [part for part in message["parts"] if not _is_hidden(part, hidden)]
+    return {**message, "parts": kept} if kept else None
+
+
+def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, handed: Handed) -> dict[str, Any]:
+    """Several answers as one."""
+    candidates = [
+        _with_parts(one, [part for part in _parts(one) if not _is_hidden(part, hidden)])
+        for one in dicts(bodies[-1].get("candidates"))
+    ]
+    if not candidates and len(bodies) > 1:  # refused, after others had been answered
+        candidates = [{"content": {}, "finishReason": "OTHER", "index": 0}]
+    if candidates:
+        shown = [
+            [part for part in _parts(_first(body)) if not _is_hidden(part, hidden)]
+            for body in bodies[:-1]
+        ]
+        parts = reduce(_parted, [*shown, _parts(candidates[0])])
+        parts += _handed(_parts(_first(bodies[-1])), handed)
+        candidates[0] = _with_parts(candidates[0], parts)
+    usage = joined_usage([usage_of(body) for body in bodies])
+    first = {key: bodies[0][key] for key in ("responseId",) if key in bodies[0]}
+    return {**bodies[-1], **first, "candidates": candidates, "usageMetadata": usage}
+
+
+def _parted(before: list[Any], after: list[Any]) -> list[Any]:
+    """Parts of two answers one behind the other: clients join texts without a space."""
+    if not any(_is_text(part) for part in before):
+        return [*before, *after]
+    for n, part in enumerate(after):
+        if _is_text(part):
+            return [
+                *before,
+                *after[:n],
+                {**part, "text": PARAGRAPH + part["text"]},
+                *after[n + 1 :],
+            ]
+    return [*before, *after]
+
+
+def _first(body: dict[str, Any]) -> dict[str, Any]:
+    candidates = dicts(body.get("candidates"))
+    return candidates[0] if candidates else {}
+
+
+def _parts(candidate: dict[str, Any]) -> list[dict[str, Any]]:
+    return dicts(inner(candidate, "content").get("parts"))
+
+
+def _with_parts(candidate: dict[str, Any], parts: list[Any]) -> dict[str, Any]:
+    return {
+        **candidate,
+        "content": {"role": "model", **inner(candidate, "content"), "parts": parts},
+    }
+
+
+def _is_hidden(part: dict[str, Any], hidden: Hidden) -> bool:
+    return "functionCall" in part and hidden(take(part, "functionCall", "name"))
+
+
+def _handed(parts: Sequence[dict[str, Any]], handed: Handed) -> list[dict[str, Any]]:
+    """Calls as the client gets them instead; what is signed stays so."""
+    natives = [part for part in parts if "functionCall" in part]
+    given = []
+    for part, call in handed_calls(natives, handed):
+        args = load(call.arguments.encode())
+        named = {**part["functionCall"], "name": call.name, "args": args}
+        named |= {"id": call.id} if call.id else {}
+        given.append({**part, "functionCall": named})
+    return given
+
+
+def _is_text(part: dict[str, Any]) -> bool:
+    return bool(text(part.get("text"))) and part.get("thought") is not True
+
+
+def _says(part: dict[str, Any]) -> bool:
+    """Whether a part is an answer: anything but thoughts and empty text."""
+    return part.get("thought") is not True and any(
+        value not in ("", None) for key, value in part.items() if key not in SIGNATURES
+    )
+
+
+def _contents(parts: list[dict[str, Any]]) -> list[Any]:
+    """Parts of an answer as a content of a request.
+
+    Pieces of plain text become one part; what is signed stays as it came, and so does an empty
+    text that carries a signature.
+    """
+    merged: list[dict[str, Any]] = []
+    pieces: list[str] = []
+    """The text of the last part, while it grows."""
+    for part in parts:
+        plain = not part.keys() - {"text", "thought"} and isinstance(part.get("text"), str)
+        if plain and not part["text"]:
+            continue
+        if plain and pieces and merged[-1].get("thought") == part.get("thought"):
+            pieces.append(part["text"])
+            continue
+        if pieces:
+            merged[-1] = {**merged[-1], "text": "".join(pieces)}
+        pieces = [part["text"]] if plain else []
+        merged.append(part)
+    if pieces:
+        merged[-1] = {**merged[-1], "text": "".join(pieces)}
+    return [{"role": "model", "parts": merged}] if merged else []
+
+
+# --- streams -----------------------------------------------------------------------------------
+
+
+class GeminiJoiner(Joiner):
+    """Parts of hidden calls are taken out of their chunks; a chunk without parts is not sent."""
+
+    def __init__(self, hidden: Hidden, *, hide_usage: bool = False) -> None:
+        self._identity: dict[str, Any] = {}
+        self._wrote = False
+        """The client was given text."""
+        super().__init__(hidden, hide_usage=hide_usage)
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._collected: list[dict[str, Any]] = []
+        self._unfinished = False
+        """A hidden call is still being written, in parts that do not name it."""
+        self._parting = self._wrote
+
+    def join(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
+        """Take an event that is an object."""
+        self.upstream_id = self.upstream_id or text(value.get("responseId"))
+        if not self._identity:
+            self._identity = {k: value[k] for k in ("responseId",) if k in value}
+        usage = value.get("usageMetadata")
+        if isinstance(usage, dict):
+            self.usage.update(usage)
+        if block := take(value, "promptFeedback", "blockReason"):
+            self.stop_reason = block
+            self.ended = True
+        candidates = dicts(value.get("candidates"))
+        kept = [self._candidate(candidate) for candidate in candidates]
+        same = not self.continued and all(map(is_, kept, candidates))
+        if same and not (self.holding and any(one.get("finishReason") for one in candidates)):
+            out.append(event.raw)
+        else:
+            self._give(value, kept, event, out)
+
+    def _give(
+        self, value: dict[str, Any], kept: list[dict[str, Any]], event: Event, out: list[bytes]
+    ) -> None:
+        """Give a chunk that is not quite what came."""
+        value = {**value, **self._identity}
+        if isinstance(value.get("usageMetadata"), dict):
+            value["usageMetadata"] = self.reported
+        ends = [one for one in kept if one.get("finishReason")]
+        if ends and self.holding:
+            # What the end says besides is passed on at once.
+            self.tail.append((event, {**value, "candidates": [_with_parts(e, []) for e in ends]}))
+            kept = [{k: v for k, v in one.items() if k not in _ENDS} for one in kept]
+        if not kept and self.ended and self.holding:
+            self.tail.append((event, value))  # a prompt that was refused
+            return
+        said = [one for one in kept if _parts(one) or one.get("finishReason")]
+        if said or not kept:
+            out.append(changed({**value, "candidates": said} if said else value, event))
+
+    def _candidate(self, candidate: dict[str, Any]) -> dict[str, Any]:
+        """A candidate as the client sees it; the same object if nothing changes."""
+        parts = _parts(candidate)
+        if candidate.get("index", 0) == 0:
+            self._collected.extend(parts)
+            if stop := text(candidate.get("finishReason")):
+                self.stop_reason = stop
+                self.ended = True
+        kept = [shown for part in parts if (shown := self._shown(part)) is not None]
+        if len(kept) == len(parts) and all(map(is_, kept, parts)):
+            return candidate
+        return _with_parts(candidate, kept)
+
+    def _shown(self, part: dict[str, Any]) -> dict[str, Any] | None:
+        """A part as the client sees it; None if it is hidden."""
+        if "functionCall" in part and self._hides(part):
+            return None
+        if (self._parting or not self._wrote) and _is_text(part):
+            if self._parting:
+                part = {**part, "text": PARAGRAPH + part["text"]}
+            self._parting, self._wrote = False, True
+        self.spoken = self.spoken or _says(part)
+        return part
+
+    def _hides(self, part: dict[str, Any]) -> bool:
+        call = part.get("functionCall")
+        if not isinstance(call, dict):
+            return False
+        # Arguments may come in several parts, of which only the first has the name.
+        hides = self._unfinished if not call.get("name") else self.hidden(take(call, "name"))
+        self._unfinished = hides and call.get("willContinue") is True
+        self.secretive = self.secretive or hides
+        return hides
+
+    def end(self, value: Any, event: Event, out: list[bytes]) -> None:
+        """Give an end that was held back."""
+        if "usageMetadata" in value:
+            value = {**value, "usageMetadata": self.reported}
+        out.append(changed(value, event))
+
+    def give_calls(self, handed: Handed, out: list[bytes]) -> None:
+        """Put whole calls into the stream, in one chunk."""
+        self._give_own(_handed(whole_calls(self._collected), handed), out)
+
+    def _give_own(self, parts: list[Any], out: list[bytes]) -> None:
+        """Give a chunk that the upstream did not send."""
+        content = {"content": {"role": "model", "parts": parts}, "index": 0}
+        out.append(write_event(encode({**self._identity, "candidates": [content]})))
+
+    def messages(self) -> list[Any]:
+        """The model's turn of this upstream stream, as the next request has it."""
+        return _contents(whole_calls(self._collected))
+
+    def calls(self) -> list[Call]:
+        """The calls of this upstream stream, hidden ones too."""
+        return calls_in(self.messages(), NAME)
+
+
+_ENDS = ("finishReason", "finishMessage")
+
+
+def whole_calls(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Calls that came in several parts as one part each; all else as it came."""
+    whole: list[dict[str, Any]] = []
+    args: dict[str, Any] | None = None
+    """The arguments of a call that is not complete."""
+    for part in parts:
+        call = part.get("functionCall")
+        if not isinstance(call, dict):
+            whole.append(part)
+            continue
+        goes_on = call.get("willContinue") is True
+        if args is None or call.get("name"):
+            args = {**inner(call, "args")}
+            whole.append(part)
+            if goes_on or "partialArgs" in call:
+                kept = {k: v for k, v in call.items() if k not in ("partialArgs", "willContinue")}
+                whole[-1] = {**part, "functionCall": {**kept, "args": args}}
+        for piece in dicts(call.get("partialArgs")):
+            _put(args, piece)
+        args = args if goes_on else None
+    return whole
+
+
+_VALUES = ("stringValue", "numberValue", "boolValue", "nullValue")
+
+
+def _put(args: dict[str, Any], piece: dict[str, Any]) -> None:
+    """Put a piece of an argument in its place; only arguments that are no lists come so."""
+    *outer, last = text(piece.get("jsonPath")).removeprefix("$.").split(".")
+    for key in outer:
+        inside = args.setdefault(key, {})
+        args = inside if isinstance(inside, dict) else {}
+    kind = next((kind for kind in _VALUES if kind in piece), None)
+    if kind == "stringValue" and isinstance(args.get(last), str):
+        args[last] += text(piece[kind])
+    elif kind:
+        args[last] = None if kind == "nullValue" else piece[kind]
+
+
+# --- the form without events -------------------------------------------------------------------
+
+
+class ArrayWriter:
+    """Writes a joined stream as the JSON array that Gemini sends where `alt=sse` is not asked for.
+
+    The proxy asks the provider for events all the same, and gives its client the array.
+    """
+
+    def __init__(self) -> None:
+        self._parser = EventParser()
+        self._began = False
+
+    def write(self, events: Iterable[bytes]) -> list[bytes]:
+        """Write what a relay gave."""
+        return [self._element(e) for raw in events for e in self._parser.feed(raw) if e.data]
+
+    def close(self) -> bytes:
+        """Write the end of the array."""
+        rest = self._parser.finish()
+        last = self._element(rest) if rest and rest.data else b""
+        return last + (b"]" if self._began else b"[]")
+
+    def _element(self, event: Event) -> bytes:
+        opening = b",\r\n" if self._began else b"["
+        self._began = True
+        return opening + (event.data or b"")

@@ -1,0 +1,359 @@
+"""OpenAI's chat answers: choices with a message; in a stream, chunks with pieces of it.
+
+openai_chat: after joiner and chat_pieces. With several choices only the first can be continued;
+hidden calls are taken out of all. Offer no internal tool where `n` is more than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.wire.responses.chat_pieces import GrowingChoice, index_of, name_of
+from holdfast.wire.responses.joiner import Joiner, changed
+from holdfast.wire.responses.shared import (
+    PARAGRAPH,
+    Call,
+    Handed,
+    Hidden,
+    dicts,
+    handed_calls,
+    joined_usage,
+    load,
+    text,
+)
+from holdfast.wire.responses.sse import Event, write_event
+from holdfast.wire.strict import encode
+from holdfast.wire.values import inner, take
+
+_CALLING = ("tool_calls", "function_call")
+_DONE = b"[DONE]"
+_IDENTITY: tuple[str, ...] = ("id", "created")
+
+# --- whole answers -----------------------------------------------------------------------------
+
+
+def turn_of(body: dict[str, Any]) -> list[Any]:
+    """The assistant's message in an answer."""
+    return [_message(inner(_first(body), "message"))]
+
+
+def stop_of(body: dict[str, Any]) -> str:
+    """Why the model stopped."""
+    return text(_first(body).get("finish_reason"))
+
+
+def usage_of(body: dict[str, Any]) -> dict[str, Any]:
+    """What the answer says it used."""
+    return inner(body, "usage")
+
+
+def hides(body: dict[str, Any], hidden: Hidden) -> bool:
+    """Whether an answer holds anything that the client must not see."""
+    messages = [inner(choice, "message") for choice in dicts(body.get("choices"))]
+    return any(hidden(name_of(call)) for one in messages for call in dicts(one.get("tool_calls")))
+
+
+def without(message: Any, hidden: Hidden) -> Any:
+    """A message without its hidden calls; None if nothing is left."""
+    kept = [call for call in message.get("tool_calls") or () if not hidden(name_of(call))]
+    rest = {key: value for key, value in message.items() if key != "tool_calls"}
+    if kept:
+        return {**rest, "tool_calls": kept}
+    return rest if message.get("content") or message.get("refusal") else None
+
+
+def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, handed: Handed) -> dict[str, Any]:
+    """Several answers as one."""
+    choices = [
+        _shown(choice, hidden, handed if n == 0 else {})
+        for n, choice in enumerate(dicts(bodies[-1].get("choices")))
+    ]
+    earlier = [inner(_first(body), "message") for body in bodies[:-1]]
+    for n, choice in enumerate(choices):
+        message = inner(choice, "message")
+        if n == 0:
+            for key in ("content", "reasoning_content", "reasoning"):
+                said = [_words(one.get(key)) for one in (*earlier, message)]
+                if any(said[:-1]):
+                    message[key] = PARAGRAPH.join(filter(None, said))
+    usage = joined_usage([usage_of(body) for body in bodies])
+    first = {key: bodies[0][key] for key in _IDENTITY if key in bodies[0]}
+    billed = {"usage": usage} if usage else {}
+    return {**bodies[-1], **first, "choices": choices, **billed}
+
+
+def _shown(choice: dict[str, Any], hidden: Hidden, handed: Handed) -> dict[str, Any]:
+    """A choice without its hidden calls, and with those that are handed on."""
+    message = dict(inner(choice, "message"))
+    made = dicts(message.get("tool_calls"))
+    kept = [call for call in made if not hidden(name_of(call))]
+    kept += [_handed(native, call) for native, call in handed_calls(made, handed)]
+    if kept != made:
+        message.pop("tool_calls")
+        message |= {"tool_calls": kept} if kept else {}
+    stop = choice.get("finish_reason")
+    stop = "stop" if stop == "tool_calls" and not kept else stop
+    return {**choice, "message": message, "finish_reason": stop}
+
+
+def _handed(native: dict[str, Any], call: Call) -> dict[str, Any]:
+    """A call as the client gets it instead."""
+    function = {**inner(native, "function"), "name": call.name, "arguments": call.arguments}
+    return {**native, "id": call.id, "type": "function", "function": function}
+
+
+def _words(content: Any) -> str:
+    """Content as text, whether it is text or a list of parts."""
+    return text(content) or "".join(text(part.get("text")) for part in dicts(content))
+
+
+def _says(message: dict[str, Any]) -> bool:
+    keys = ("content", "tool_calls", "function_call", "refusal", "audio")
+    return any(message.get(key) for key in keys)
+
+
+def _first(body: dict[str, Any]) -> dict[str, Any]:
+    choices = dicts(body.get("choices"))
+    return choices[0] if choices else {}
+
+
+def _message(said: dict[str, Any]) -> dict[str, Any]:
+    """A message of an answer as a message of a request: without what says nothing."""
+    kept = {key: value for key, value in said.items() if value not in (None, "", [], {})}
+    if "audio" in kept:  # goes back by its id
+        kept["audio"] = {"id": take(kept, "audio", "id")}
+    content = kept.pop("content", None if kept.keys() & {*_CALLING, "audio", "refusal"} else "")
+    return {**kept, "role": "assistant", "content": content}
+
+
+# --- streams -----------------------------------------------------------------------------------
+
+
+class ChatJoiner(Joiner):
+    """Calls are numbered without the hidden ones; all chunks have the id of the first."""
+
+    def __init__(self, hidden: Hidden, *, hide_usage: bool = False) -> None:
+        self._identity: dict[str, Any] = {}
+        """What all chunks of the client's stream share."""
+        self._model = ""
+        super().__init__(hidden, hide_usage=hide_usage)
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._choices: dict[int, GrowingChoice] = {}
+        self._waiting: list[Event] = []
+        """Events from the first one on that belongs to a call of yet unknown name."""
+        self._nameless: set[tuple[int, int]] = set()
+
+    def odd(self, event: Event, out: list[bytes]) -> None:
+        """Take an event that is no object."""
+        if event.data != _DONE:
+            out.append(event.raw)
+            return
+        self.ended = self.over = True
+        self.flush(out)
+        if self.holding:
+            self.tail.append((event, None))
+        else:
+            out.append(event.raw)
+
+    def join(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
+        """Take an event that is an object."""
+        if b'"tool_calls"' in (event.data or b"") and self._learn(value):
+            self._nameless.clear()  # it ended without a name
+        if not self._waiting and not self._nameless:
+            self._chunk(value, event, out)
+            return
+        self._waiting.append(event)
+        if not self._nameless:
+            self.flush(out)
+
+    def _learn(self, value: dict[str, Any]) -> bool:
+        """Note which calls have a name, and which wait for one; say whether a choice ended."""
+        ended = False
+        for choice in dicts(value.get("choices")):
+            known = self._choice(choice)
+            ended = ended or bool(choice.get("finish_reason"))
+            for piece in dicts(inner(choice, "delta").get("tool_calls")):
+                key = index_of(choice), index_of(piece)
+                if known.learn(piece) or known.slot(piece):
+                    self._nameless.discard(key)
+                else:
+                    self._nameless.add(key)
+        return ended
+
+    def flush(self, out: list[bytes]) -> None:
+        """Pass on what waited for the name of a call."""
+        waiting, self._waiting = self._waiting, []
+        self._nameless.clear()
+        for event in waiting:
+            self._chunk(load(event.data or b""), event, out)
+
+    def held(self) -> list[Event]:
+        """Return the events that were taken and not given."""
+        return [*self._waiting, *super().held()]
+
+    def _choice(self, choice: dict[str, Any]) -> GrowingChoice:
+        index = index_of(choice)
+        if index not in self._choices:
+            self._choices[index] = GrowingChoice()
+        return self._choices[index]
+
+    def _chunk(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
+        choices = dicts(value.get("choices"))
+        self.upstream_id = self.upstream_id or text(value.get("id"))
+        if choices and not self._identity:  # Azure begins with a chunk that has no id
+            self._identity = {key: value[key] for key in _IDENTITY if key in value}
+            self._model = text(value.get("model"))
+        usage = value.get("usage")
+        if isinstance(usage, dict):
+            self.usage = usage
+        if not choices:
+            self._without_choices(value, event, out)
+            return
+        touched = self.continued
+        kept = []
+        for choice in choices:
+            rewritten = self._take_choice(choice)
+            touched = touched or rewritten is not choice
+            if rewritten is not None:
+                kept.append(rewritten)
+        if not touched:
+            out.append(event.raw)
+        elif kept:
+            self._give({**value, "choices": kept}, event, out)
+
+    def _without_choices(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
+        usage = isinstance(value.get("usage"), dict)
+        if usage and self.hide_usage:
+            return
+        if self.holding and usage:
+            self.tail.append((event, value))
+        elif not self.continued:
+            out.append(event.raw)
+        elif usage:
+            self._give(value, event, out)
+
+    def _give(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
+        """Give a chunk that is not quite what came."""
+        if isinstance(value.get("usage"), dict):
+            value = {**value, "usage": self.reported}
+        choices = dicts(value.get("choices"))
+        ends = [{**choice, "delta": {}} for choice in choices if choice.get("finish_reason")]
+        if ends and self.holding:
+            self.tail.append((event, {**value, "choices": ends}))
+            choices = [one for one in map(_unended, choices) if one["delta"]]
+            if not choices:
+                return
+            value = {**value, "choices": choices}
+        out.append(changed({**value, **self._identity}, event))
+
+    def _take_choice(self, choice: dict[str, Any]) -> dict[str, Any] | None:
+        """A choice as the client sees it: the same object if nothing changes, None if all goes."""
+        known = self._choice(choice)
+        delta = inner(choice, "delta")
+        made = delta.get("tool_calls")
+        shown = delta
+        if made:
+            shown = self._take_calls(known, delta, dicts(made))
+        said = delta.get("content")
+        known.grow(delta)
+        if self.continued:
+            shown = {key: piece for key, piece in shown.items() if key != "role"}
+            if said and known.first and self.spoken and isinstance(said, str):
+                shown = {**shown, "content": PARAGRAPH + said}
+        if said:
+            known.first = False
+        if not self.spoken and _says(shown):
+            self.spoken = True
+        stop = choice.get("finish_reason")
+        if stop:
+            self._stop(choice, text(stop))
+            return {**choice, "delta": shown} if self.holding else _same(choice, delta, shown)
+        if shown is not delta and not any(shown.values()):
+            return None
+        return _same(choice, delta, shown)
+
+    def _stop(self, choice: dict[str, Any], stop: str) -> None:
+        if choice.get("index", 0) == 0:
+            self.stop_reason = stop
+            self.ended = True
+
+    def _take_calls(
+        self, known: GrowingChoice, delta: dict[str, Any], made: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        kept = []
+        for piece in made:
+            slot = known.slot(piece) or known.open(piece, self.hidden)
+            slot.grow(piece)
+            if slot.shown is None:
+                self.secretive = True
+            elif slot.shown == piece.get("index", slot.shown):
+                kept.append(piece)
+            else:
+                kept.append({**piece, "index": slot.shown})
+        if len(kept) == len(made) and all(a is b for a, b in zip(kept, made, strict=True)):
+            return delta
+        rest = {key: piece for key, piece in delta.items() if key != "tool_calls"}
+        return {**rest, "tool_calls": kept} if kept else rest
+
+    def end(self, value: Any, event: Event, out: list[bytes]) -> None:
+        """Give an end that was held back."""
+        if value is None:
+            out.append(event.raw)
+            return
+        choices = [
+            {**choice, "finish_reason": "stop"}
+            if choice.get("finish_reason") == "tool_calls" and not self._shows_calls(choice)
+            else choice
+            for choice in dicts(value.get("choices"))
+        ]
+        if isinstance(value.get("usage"), dict):
+            value = {**value, "usage": self.reported}
+        out.append(changed({**value, **self._identity, "choices": choices}, event))
+
+    def _shows_calls(self, choice: dict[str, Any]) -> bool:
+        return any(slot.shown is not None for slot in self._choice(choice).slots)
+
+    def give_calls(self, handed: Handed, out: list[bytes]) -> None:
+        """Put whole calls into the stream, numbered on."""
+        slots = self._choices[0].slots
+        for slot, call in handed_calls(slots, handed):
+            numbers = [other.shown for other in slots if other.shown is not None]
+            slot.shown = max(numbers, default=-1) + 1
+            piece = {"index": slot.shown, **_handed(slot.whole(), call)}
+            delta = chunk(self._identity, self._model, {"tool_calls": [piece]})
+            out.append(write_event(encode(delta)))
+
+    def messages(self) -> list[Any]:
+        """The assistant's turn of this upstream stream, as the next request has it."""
+        first = self._choices.get(0)
+        return [_message(first.whole())] if first else []
+
+    def calls(self) -> list[Call]:
+        """The calls of this upstream stream, hidden ones too."""
+        first = self._choices.get(0)
+        return [slot.call() for slot in first.slots] if first else []
+
+
+def _same(choice: dict[str, Any], delta: dict[str, Any], shown: dict[str, Any]) -> dict[str, Any]:
+    return choice if shown is delta else {**choice, "delta": shown}
+
+
+def _unended(choice: dict[str, Any]) -> dict[str, Any]:
+    said = {key: piece for key, piece in inner(choice, "delta").items() if piece}
+    return {**choice, "delta": said, "finish_reason": None}
+
+
+def chunk(
+    identity: dict[str, Any], model: str, delta: dict[str, Any], stop: str | None = None
+) -> dict[str, Any]:
+    """A chunk of one choice."""
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": stop}
+    return {
+        **identity,
+        "object": "chat.completion.chunk",
+        "model": model,
+        "choices": [choice],
+    }

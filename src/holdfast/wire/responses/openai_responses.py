@@ -1,0 +1,360 @@
+"""OpenAI's Responses: a list of items; in a stream each item is added, grows and is done.
+
+openai_responses: after joiner. The last event repeats the whole response, so the joined one is
+written into it: all items that the client saw, under the id that it saw first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from holdfast.wire.openai_responses import NAME
+from holdfast.wire.responses.joiner import Joiner, changed
+from holdfast.wire.responses.shared import (
+    Call,
+    Handed,
+    Hidden,
+    calls_in,
+    dicts,
+    handed_calls,
+    joined_usage,
+    text,
+)
+from holdfast.wire.responses.sse import Event, write_event
+from holdfast.wire.strict import encode
+from holdfast.wire.values import inner, take
+
+_CALLS = ("function_call", "custom_tool_call")
+_ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+_SAYS = ("response.output_text.delta", "response.refusal.delta")
+_IDENTITY = ("id", "created_at", "previous_response_id")
+
+# --- whole answers -----------------------------------------------------------------------------
+
+
+def turn_of(body: dict[str, Any]) -> list[Any]:
+    """The items of an answer."""
+    return list(dicts(body.get("output")))
+
+
+def stop_of(body: dict[str, Any]) -> str:
+    """Why the model stopped, if it was not done; else the status."""
+    return take(body, "incomplete_details", "reason") or text(body.get("status"))
+
+
+def usage_of(body: dict[str, Any]) -> dict[str, Any]:
+    """What the answer says it used."""
+    return inner(body, "usage")
+
+
+def hides(body: dict[str, Any], hidden: Hidden) -> bool:
+    """Whether an answer holds anything that the client must not see."""
+    called = any(_is_hidden(item, hidden) for item in turn_of(body))
+    return called or _unarmed(body, hidden) is not body
+
+
+def without(message: Any, hidden: Hidden) -> Any:
+    """An item, or None if it is a hidden call."""
+    return None if _is_hidden(message, hidden) else message
+
+
+def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, handed: Handed) -> dict[str, Any]:
+    """Several answers as one."""
+    items = [item for body in bodies for item in turn_of(body) if not _is_hidden(item, hidden)]
+    items += _handed(turn_of(bodies[-1]), handed)
+    usage = joined_usage([usage_of(body) for body in bodies])
+    return _joined(bodies[-1], bodies[0], items, usage, hidden)
+
+
+def _joined(
+    last: dict[str, Any],
+    first: dict[str, Any],
+    items: list[Any],
+    usage: dict[str, Any],
+    hidden: Hidden,
+) -> dict[str, Any]:
+    identity = {key: first[key] for key in _IDENTITY if key in first}
+    billed = {"usage": usage} if usage else {}
+    return _unarmed({**last, **identity, "output": items, **billed}, hidden)
+
+
+def _unarmed(response: dict[str, Any], hidden: Hidden) -> dict[str, Any]:
+    """A response that does not repeat the hidden tools; the same object if it has none."""
+    tools = response.get("tools")
+    if not isinstance(tools, list):
+        return response
+    kept = [tool for tool in tools if not hidden(take(tool, "name"))]
+    if len(kept) == len(tools):
+        return response
+    return {**response, "tools": kept}
+
+
+def _is_hidden(item: dict[str, Any], hidden: Hidden) -> bool:
+    return item.get("type") in _CALLS and hidden(text(item.get("name")))
+
+
+def _handed(items: Sequence[dict[str, Any]], handed: Handed) -> list[dict[str, Any]]:
+    """Calls as the client gets them instead."""
+    natives = [item for item in items if item.get("type") in _CALLS]
+    return [
+        {**item, "call_id": call.id, "name": call.name, "arguments": call.arguments}
+        for item, call in handed_calls(natives, handed)
+    ]
+
+
+# --- streams -----------------------------------------------------------------------------------
+
+
+class ResponsesJoiner(Joiner):
+    """Items and events are numbered on over all upstream streams, without the hidden ones."""
+
+    def __init__(self, hidden: Hidden, *, hide_usage: bool = False) -> None:
+        self._first: dict[str, Any] = {}
+        """The first response that the client was told of."""
+        self._earlier: list[Any] = []
+        """The items of the upstream streams before this one that the client saw."""
+        self._last_number = -1
+        self._next_index = 0
+        super().__init__(hidden, hide_usage=hide_usage)
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._items: dict[int, Any] = {}
+        self._shown: dict[int, int | None] = {}
+        self._output: list[Any] = []
+        self._said: list[Any] = []
+        self._index_shift = self._next_index
+        self._number_shift: int | None = None if self.continued else 0
+
+    def restart(self) -> None:
+        """Make ready for the next upstream stream."""
+        self._earlier.extend(self._visible_items())
+        super().restart()
+
+    def join(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
+        """Take an event that is an object."""
+        index = value.get("output_index")
+        response = value.get("response")
+        if isinstance(index, int):
+            self._item(index, value, event, out)
+        elif isinstance(response, dict):
+            self._lifecycle(response, value, event, out)
+        else:
+            self.failed = self.failed or value.get("type") == "error"
+            self._give(value, event, out)
+
+    def _item(self, index: int, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
+        kind = value.get("type")
+        if kind in ("response.output_item.added", "response.output_item.done"):
+            item = inner(value, "item")
+            if index not in self._shown:
+                self._open(index, item)
+            if kind == "response.output_item.done":
+                self._items[index] = item
+        shown = self._shown.get(index, index)
+        if shown is None:
+            self._skip(value)
+            return
+        if not self.spoken:
+            said = kind in _SAYS and value.get("delta")
+            self.spoken = bool(said) or take(value, "item", "type") in _CALLS
+        self._give({**value, "output_index": shown}, event, out, touched=shown != index)
+
+    def _open(self, index: int, item: dict[str, Any]) -> None:
+        if _is_hidden(item, self.hidden):
+            self.secretive = True
+            self._index_shift -= 1
+            self._shown[index] = None
+        else:
+            shown = index + self._index_shift
+            self._next_index = max(self._next_index, shown + 1)
+            self._shown[index] = shown
+
+    def _lifecycle(
+        self, response: dict[str, Any], value: dict[str, Any], event: Event, out: list[bytes]
+    ) -> None:
+        self._first = self._first or response
+        self.upstream_id = text(response.get("id"))
+        if value.get("type") not in _ENDS:
+            if self.continued:
+                self._skip(value)
+                return
+        else:
+            self._end_of(response, failed=value["type"] == "response.failed")
+            if self.holding and not self.failed:
+                self.tail.append((event, value))
+                return
+            if self.continued or self.secretive:
+                value = {**value, "response": self._joined(response)}
+        shown = _unarmed(response, self.hidden)
+        if value.get("response") is response and shown is not response:
+            value = {**value, "response": shown}
+        self._give(value, event, out, touched=value.get("response") is not response)
+
+    def _end_of(self, response: dict[str, Any], *, failed: bool) -> None:
+        self.ended = self.over = True
+        self.failed = self.failed or failed
+        self.usage = usage_of(response)
+        self.stop_reason = stop_of(response)
+        self._output = turn_of(response)
+        # Services that add no items tell of them here.
+        self.secretive = self.secretive or any(_is_hidden(i, self.hidden) for i in self._output)
+
+    def _joined(self, response: dict[str, Any]) -> dict[str, Any]:
+        items = [*self._earlier, *self._visible_items(), *self._said]
+        return _joined(response, self._first, items, self.reported, self.hidden)
+
+    def _visible_items(self) -> list[Any]:
+        return [item for item in self.messages() if not _is_hidden(item, self.hidden)]
+
+    def _number(self, value: dict[str, Any]) -> int | None:
+        number = value.get("sequence_number")
+        if not isinstance(number, int):
+            return None
+        if self._number_shift is None:
+            self._number_shift = self._last_number + 1 - number
+        return number
+
+    def _skip(self, value: dict[str, Any]) -> None:
+        if self._number(value) is not None and self._number_shift is not None:
+            self._number_shift -= 1
+
+    def _give(
+        self, value: dict[str, Any], event: Event, out: list[bytes], *, touched: bool = False
+    ) -> None:
+        number = self._number(value)
+        if number is not None:
+            shift = self._number_shift or 0
+            self._last_number = number + shift
+            if shift:
+                value = {**value, "sequence_number": self._last_number}
+                touched = True
+        out.append(changed(value, event) if touched else event.raw)
+
+    def end(self, value: Any, event: Event, out: list[bytes]) -> None:
+        """Give an end that was held back."""
+        value = {**value, "response": self._joined(value["response"])}
+        self._give(value, event, out, touched=True)
+
+    def give_calls(self, handed: Handed, out: list[bytes]) -> None:
+        """Put whole calls into the stream, as items of one piece."""
+        for item in _handed(self.messages(), handed):
+            self._give_own(item, call_events(item, self._next_index), out)
+
+    def _give_own(self, item: Any, events: Iterable[dict[str, Any]], out: list[bytes]) -> None:
+        """Give the events of an item that the upstream did not send so."""
+        for value in events:
+            self._last_number += 1
+            out.append(
+                write_event(
+                    encode({**value, "sequence_number": self._last_number}), value["type"].encode()
+                )
+            )
+            if self._number_shift is not None:
+                self._number_shift += 1
+        self._said.append(item)
+        self._next_index += 1
+        self.spoken = True
+
+    def messages(self) -> list[Any]:
+        """The items of this upstream stream, as the next request has them."""
+        return [self._items[index] for index in sorted(self._items)] or self._output
+
+    def calls(self) -> list[Call]:
+        """The calls of this upstream stream, hidden ones too."""
+        return calls_in(self.messages(), NAME)
+
+
+def call_events(item: dict[str, Any], index: int) -> list[dict[str, Any]]:
+    """The events of a call that comes in one piece, without their numbers."""
+    grown = call_delta(item, index, item["arguments"])
+    return [call_added(item, index), grown, *call_done(item, index)]
+
+
+def call_added(item: dict[str, Any], index: int) -> dict[str, Any]:
+    """The event that begins a call."""
+    empty = {**item, "status": "in_progress", _input_of(item): ""}
+    return {"type": "response.output_item.added", "output_index": index, "item": empty}
+
+
+def call_delta(item: dict[str, Any], index: int, piece: str) -> dict[str, Any]:
+    """The event of a piece of a call's arguments."""
+    at = {"item_id": item.get("id", ""), "output_index": index}
+    return {"type": f"{_written(item)}.delta", **at, "delta": piece}
+
+
+def call_done(item: dict[str, Any], index: int) -> list[dict[str, Any]]:
+    """The events that end a call."""
+    at = {"item_id": item.get("id", ""), "output_index": index}
+    given = _input_of(item)
+    named = {"name": item["name"]} if given == "arguments" else {}
+    return [
+        {"type": f"{_written(item)}.done", **at, **named, given: item[given]},
+        {"type": "response.output_item.done", "output_index": index, "item": item},
+    ]
+
+
+def _input_of(item: dict[str, Any]) -> str:
+    return "input" if item.get("type") == "custom_tool_call" else "arguments"
+
+
+def _written(item: dict[str, Any]) -> str:
+    custom = item.get("type") == "custom_tool_call"
+    return f"response.{'custom_tool_call_input' if custom else 'function_call_arguments'}"
+
+
+def message_item(item_id: str, words: str, kind: str = "output_text") -> dict[str, Any]:
+    """A message as an item of an answer: a text, or with kind `refusal` a refusal."""
+    part: dict[str, Any] = {"type": kind, "refusal": words}
+    if kind == "output_text":
+        part = {"type": kind, "text": words, "annotations": [], "logprobs": []}
+    return {
+        "id": item_id,
+        "type": "message",
+        "status": "completed",
+        "role": "assistant",
+        "content": [part],
+    }
+
+
+def message_added(item: dict[str, Any], index: int) -> list[dict[str, Any]]:
+    """The events that begin a message."""
+    [part] = item["content"]
+    empty = {**item, "status": "in_progress", "content": []}
+    begun = {**part, _words_of(part): ""}
+    return [
+        {"type": "response.output_item.added", "output_index": index, "item": empty},
+        {"type": "response.content_part.added", **_inside(item, index), "part": begun},
+    ]
+
+
+def message_delta(item: dict[str, Any], index: int, piece: str) -> dict[str, Any]:
+    """The event of a piece of a message's text."""
+    [part] = item["content"]
+    return {**_event(part, "delta"), **_inside(item, index), "delta": piece}
+
+
+def message_done(item: dict[str, Any], index: int) -> list[dict[str, Any]]:
+    """The events that end a message."""
+    [part] = item["content"]
+    words = _words_of(part)
+    return [
+        {**_event(part, "done"), **_inside(item, index), words: part[words]},
+        {"type": "response.content_part.done", **_inside(item, index), "part": part},
+        {"type": "response.output_item.done", "output_index": index, "item": item},
+    ]
+
+
+def _inside(item: dict[str, Any], index: int) -> dict[str, Any]:
+    return {"item_id": item["id"], "output_index": index, "content_index": 0}
+
+
+def _words_of(part: dict[str, Any]) -> str:
+    return "refusal" if part["type"] == "refusal" else "text"
+
+
+def _event(part: dict[str, Any], last: str) -> dict[str, Any]:
+    if part["type"] == "refusal":
+        return {"type": f"response.refusal.{last}"}
+    return {"type": f"response.output_text.{last}", "logprobs": []}

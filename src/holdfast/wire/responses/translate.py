@@ -1,0 +1,287 @@
+"""A provider's answer in the client's dialect: whole, as a stream, or as an error.
+
+translate: after translating; the proxy drives it where a client speaks one dialect and its
+upstream another. Pure: bytes in, bytes out, whatever the chunks. What the client's dialect has no
+place for is skipped and named in `lost`; hostile or broken input ends as an error of the client's
+dialect, never as an exception of another kind than `ProviderError`.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from holdfast.errors import ProviderError, ShapeError
+from holdfast.wire.responses.failures import OVERFLOW, error_body, error_event, overflow_message
+from holdfast.wire.responses.shared import load
+from holdfast.wire.responses.sse import MAX_STREAM_BYTES, Event, EventParser, endless
+from holdfast.wire.responses.translating import (
+    READERS,
+    WHOLE,
+    WRITERS,
+    AnswerBegins,
+    AnswerEnds,
+    AnswerFails,
+    BlockBegins,
+    BlockEnds,
+    BlockGrows,
+    Collector,
+    Losses,
+    Piece,
+    UsageReported,
+    failure,
+)
+from holdfast.wire.strict import encode
+from holdfast.wire.values import take
+
+BROKEN_OFF = "The provider's stream broke off before its end."
+_DONE = b"[DONE]"
+# Comments keep a connection open while a model thinks; google-genai takes them for data.
+_KEEP_ALIVE = b":\n\n"
+_FREE_TEXT = ("openai-chat", "openai-responses")
+"""The dialects that have calls whose input is any text."""
+
+
+class Translated(msgspec.Struct, frozen=True):
+    """A whole answer in its new dialect."""
+
+    body: bytes
+    lost: tuple[str, ...] = ()
+    """What could not be carried over, in a few words each."""
+    status: int = 200
+    """Another one where the answer was an error that came with status 200."""
+
+    def __repr__(self) -> str:
+        return f"<Translated, {len(self.body)} bytes, {len(self.lost)} losses>"
+
+
+def translate_answer(
+    body: bytes,
+    *,
+    speaks: str,
+    to: str,
+    model: str,
+    created: int = 0,
+    custom: frozenset[str] = frozenset(),
+) -> Translated:
+    """Write a whole answer of dialect `speaks` in dialect `to`, as an answer of `model`.
+
+    Raises `ProviderError` if it is no answer. `created` is for providers that tell no time;
+    `custom` are the client's tools whose input is any text: see `wire.custom_tools`.
+    """
+    _check(speaks, to)
+    value = load(body)
+    if not isinstance(value, dict):
+        raise ProviderError(
+            "the provider's answer is no JSON object",
+            where="answer",
+            fix="Check that the upstream speaks this dialect.",
+        )
+    losses = Losses()
+    reader = READERS[speaks](losses)
+    collector = Collector(model, created)
+    inputs = _Inputs(to, custom)
+    for piece in inputs.take([*reader.read(value), *reader.finish()]):
+        collector.take(piece)
+    failed = collector.failure
+    if failed is not None:
+        told = error_body(to, failed.status, _message(failed, to), failed.kind)
+        return Translated(told, losses.names, failed.status)
+    return Translated(encode(WHOLE[to](collector.answer)), losses.names)
+
+
+def translate_error(status: int, body: bytes, *, speaks: str, to: str) -> bytes:
+    """Write the body of an error of dialect `speaks` in dialect `to`, its message kept."""
+    _check(speaks, to)
+    value = load(body)
+    # Gemini's streams put the object into a list; gateways answer with text or with HTML.
+    value = value[0] if isinstance(value, list) and value else value
+    error = value.get("error", value) if isinstance(value, dict) else _words(body)
+    failed = failure(error, status)
+    return error_body(to, status, _message(failed, to), failed.kind)
+
+
+def _words(body: bytes) -> str:
+    return body[:1000].decode(errors="replace").strip()
+
+
+# The words of the providers by which frameworks know that a request was too long.
+_TOO_LONG = re.compile(
+    r"prompt is too long|maximum context length|exceeds the maximum number of tokens"
+    r"|context_length_exceeded|exceeds the context window|context window exceeds"
+)
+
+
+def _message(failed: AnswerFails, to: str) -> str:
+    """The provider's message; before it, if the request was too long, the words for it in `to`."""
+    if failed.kind != OVERFLOW and not _TOO_LONG.search(failed.message[:2000]):
+        return failed.message
+    return f"{overflow_message(to, None, None)} The provider says: {failed.message}"
+
+
+def _check(speaks: str, to: str) -> None:
+    for dialect in (speaks, to):
+        if dialect not in READERS:
+            raise ShapeError(
+                f"answers in dialect {dialect!r:.40} are not translated",
+                where="dialect",
+                fix=f"Use one of {', '.join(READERS)}.",
+            )
+
+
+class AnswerTranslator:
+    """A stream of one dialect, event by event, as a stream of another.
+
+    The same bytes give the same bytes, however they are cut into chunks. The stream ends when the
+    provider has said its last word, or with `close`: as the client's dialect ends one, with an
+    error if the provider reported one or broke off.
+    """
+
+    def __init__(
+        self,
+        *,
+        speaks: str,
+        to: str,
+        model: str,
+        include_usage: bool = True,
+        created: int = 0,
+        custom: frozenset[str] = frozenset(),
+    ) -> None:
+        """Begin; `include_usage` is what a chat client asked for in its `stream_options`."""
+        _check(speaks, to)
+        self._to = to
+        self._parser = EventParser()
+        self._losses = Losses()
+        self._reader = READERS[speaks](self._losses)
+        self._writer = WRITERS[to](include_usage=include_usage)
+        self._collector = Collector(model, created)
+        self._inputs = _Inputs(to, custom)
+        self._began = False
+        self._bytes = 0
+        self.ended = False
+        """The client's stream has its end, or an error."""
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """What could not be carried over so far, in a few words each."""
+        return self._losses.names
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Take bytes of the provider; give the client's events that they complete."""
+        self._bytes += len(chunk)
+        if self._bytes > MAX_STREAM_BYTES:
+            raise endless(MAX_STREAM_BYTES)
+        out: list[bytes] = []
+        for event in self._parser.feed(chunk):
+            self._take(event, out)
+        return out
+
+    def close(self) -> list[bytes]:
+        """Tell that the provider's stream has ended; give the end, if it was not given."""
+        out: list[bytes] = []
+        rest = self._parser.finish()
+        if rest is not None:
+            self._take(rest, out)
+        self._write(self._reader.finish(), out)
+        if not self.ended:
+            stopped = self._collector.stopped
+            self._write([AnswerEnds() if stopped else AnswerFails(502, BROKEN_OFF)], out)
+        return out
+
+    def _take(self, event: Event, out: list[bytes]) -> None:
+        if self.ended:
+            return
+        if event.data is None:
+            self._keep_alive(event, out)
+            return
+        if event.data.strip() == _DONE:
+            self._write([*self._reader.finish(), AnswerEnds()], out)
+            return
+        value = load(event.data)
+        if not isinstance(value, dict):
+            self._losses.add("an event that is no JSON object")
+            return
+        self._write(self._reader.read(value), out)
+
+    def _keep_alive(self, event: Event, out: list[bytes]) -> None:
+        if self._to != "gemini" and event.raw.lstrip().startswith(b":"):
+            out.append(_KEEP_ALIVE)
+
+    def _write(self, pieces: list[Piece], out: list[bytes]) -> None:
+        for piece in self._inputs.take(pieces):
+            if self.ended:
+                return
+            self._collector.take(piece)
+            if not isinstance(piece, (AnswerBegins, UsageReported, AnswerFails)):
+                self._begin(out)
+            self._give(piece, out)
+        if pieces and not self.ended:
+            self._begin(out)
+
+    def _begin(self, out: list[bytes]) -> None:
+        if not self._began:
+            self._began = True
+            out.extend(self._writer.begin(self._collector.head))
+
+    def _give(self, piece: Piece, out: list[bytes]) -> None:
+        match piece:
+            case BlockBegins():
+                out.extend(self._writer.open(piece))
+            case BlockGrows():
+                out.extend(self._writer.grow(piece.text))
+            case BlockEnds():
+                out.extend(self._writer.close(self._collector.latest))
+            case AnswerEnds():
+                self.ended = True
+                out.extend(self._writer.end(self._collector.answer))
+            case AnswerFails():
+                self.ended = True
+                message = _message(piece, self._to)
+                out.append(error_event(self._to, piece.status, message, piece.kind))
+
+
+# --- calls whose input is any text -------------------------------------------------------------
+
+
+class _Inputs:
+    """The inputs of custom calls, which are any text, in and out of JSON.
+
+    A dialect that has none gets a call with the text as its `input`; and a call of a tool that is
+    the client's custom one, which the upstream was offered so, becomes one again.
+    """
+
+    def __init__(self, to: str, custom: frozenset[str]) -> None:
+        self._has_custom = to in _FREE_TEXT
+        self._custom = custom if self._has_custom else frozenset()
+        self._wrapping = False
+        self._arguments: list[str] | None = None
+        """Those of a call that is to become a custom one: read when they are complete."""
+
+    def take(self, pieces: list[Piece]) -> list[Piece]:
+        """The pieces as the client's dialect has them."""
+        return [new for piece in pieces for new in self._of(piece)]
+
+    def _of(self, piece: Piece) -> list[Piece]:
+        match piece:
+            case BlockBegins(kind="custom") if not self._has_custom:
+                self._wrapping = True
+                begun = BlockBegins("call", piece.id, piece.name)
+                return [begun, BlockGrows('{"input":"')]
+            case BlockBegins(kind="call") if piece.name in self._custom:
+                self._arguments = []
+                return [BlockBegins("custom", piece.id, piece.name)]
+            case BlockGrows() if self._wrapping:
+                return [BlockGrows(encode(piece.text).decode()[1:-1])]
+            case BlockGrows() if self._arguments is not None:
+                self._arguments.append(piece.text)
+                return []
+            case BlockEnds() if self._wrapping:
+                self._wrapping = False
+                return [BlockGrows('"}'), piece]
+            case BlockEnds() if self._arguments is not None:
+                arguments, self._arguments = "".join(self._arguments), None
+                # What is not as it was asked for is still the model's input.
+                input_text = take(load(arguments.encode()), "input") or arguments
+                return [BlockGrows(input_text), piece]
+        return [piece]
