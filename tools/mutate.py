@@ -51,8 +51,8 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/engine/test_assemble.py",
         "tests/surfaces/proxy/test_assemble.py",
     ),
-    "calling": (
-        "tests/calling",
+    "upstream": (
+        "tests/upstream",
         "tests/client",
         *(
             f"tests/surfaces/proxy/test_{n}.py"

@@ -17,7 +17,6 @@ from benchmarks.regret.reuse import place_of
 from benchmarks.worse.prompt_cache import Prices, SentCache, SentRequest, UntouchedCache
 from benchmarks.worse.sessions import Message, RecordedSession, Turn
 from benchmarks.worse.sight import ModelSight
-from holdfast.calling.finding import lazy_rules
 from holdfast.cite.citation import count as count_text
 from holdfast.engine import Holdfast
 from holdfast.engine.options import fit_options
@@ -30,6 +29,7 @@ from holdfast.store.opening import open_memory
 from holdfast.store.records import Edit
 from holdfast.tokens.counting import message_tokens
 from holdfast.trim.standing import refs_of
+from holdfast.upstream.finding import lazy_rules
 from tests.fitting.test_citing import in_dialect
 from tests.surfaces.proxy.replaying import FOLDING
 

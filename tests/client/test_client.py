@@ -13,7 +13,6 @@ import msgspec
 import pytest
 
 import holdfast
-from holdfast.calling.hidden_calls import AnswerIds
 from holdfast.client import Client, Reply
 from holdfast.client.pace import Pace
 from holdfast.engine import Holdfast
@@ -27,6 +26,7 @@ from holdfast.errors import (
 from holdfast.fitting.options import LazyRules
 from holdfast.settings import Settings
 from holdfast.trim import AnchorDefinition
+from holdfast.upstream.hidden_calls import AnswerIds
 from tests.surfaces.proxy import faults
 from tests.surfaces.proxy.faults import status
 from tests.surfaces.proxy.upstream import Upstream

@@ -106,7 +106,7 @@ def test_the_program_is_asked_for_without_our_tool_where_calls_cannot_be_answere
 
         async def work() -> tuple[Reply, str]:
             async with client_of(upstream) as client:
-                monkeypatch.setattr("holdfast.calling.expansions.continuation", raising)
+                monkeypatch.setattr("holdfast.upstream.expansions.continuation", raising)
                 return await asked(client, with_result(log(2_000)), streams=streams)
 
         reply, text = run(work)

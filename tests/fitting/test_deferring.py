@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast
-from holdfast.calling.finding import lazy_rules
 from holdfast.engine.record import Before, asked_body, last_sides, written
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
 from holdfast.fitting.finding import load_found
 from holdfast.fitting.options import LazyRules
 from holdfast.settings import Settings
 from holdfast.store.records import Turn
+from holdfast.upstream.finding import lazy_rules
 from tests.provider.tokens import functions
 from tests.surfaces.proxy.harness import DIALECTS, request_in
 from tests.surfaces.proxy.many_tools import MANY

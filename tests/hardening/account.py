@@ -20,7 +20,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from holdfast.calling.network import HttpSending, Reply
+from holdfast.upstream.network import HttpSending, Reply
 
 NUMBER = "x-try"
 """The header with the number of a request: the proxy passes on what it does not know."""

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from holdfast.calling.network import HttpSending, Reply
+from holdfast.upstream.network import HttpSending, Reply
 from tests.hardening.shapes import refused
 from tests.provider.request import Got
 from tests.surfaces.proxy.gatekeeper import error

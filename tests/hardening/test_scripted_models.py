@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 import holdfast
-from holdfast.calling.expansions import MOST_CALLS
+from holdfast.upstream.expansions import MOST_CALLS
 from tests.hardening.asks import Asked
 from tests.hardening.campaign import Campaign, short_and_full
 from tests.hardening.driving import Era, era

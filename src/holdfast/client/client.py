@@ -18,7 +18,6 @@ import msgspec
 from holdfast.budget import TokenBudgetManager, TokenBudgetSnapshot, Usage, reported_usage
 from holdfast.budget.ledger import Kind
 from holdfast.budget.manager import Counter
-from holdfast.calling.hidden_calls import SentRequest
 from holdfast.client import requests
 from holdfast.client.exchange import Answered, Exchange
 from holdfast.client.pace import Pace
@@ -38,6 +37,7 @@ from holdfast.tokens.counting import by_length
 from holdfast.tokens.limits import output_reserve
 from holdfast.tokens.requested import request_limit
 from holdfast.trim import AnchorDefinition, ContextStrategy
+from holdfast.upstream.hidden_calls import SentRequest
 from holdfast.wire import Conversation, read, write
 from holdfast.wire.responses import turn_calls
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
-from holdfast.calling.expansions import Caps
-from holdfast.calling.hidden_calls import AnswerIds, HiddenCalls, SentRequest
-from holdfast.calling.own_tools import added_tools
 from holdfast.client.transports import Transport
 from holdfast.engine import Expanded, Holdfast
 from holdfast.errors import ProviderError, WireError
 from holdfast.faults import Faults
 from holdfast.fitting import Fitted
+from holdfast.upstream.expansions import Caps
+from holdfast.upstream.hidden_calls import AnswerIds, HiddenCalls, SentRequest
+from holdfast.upstream.own_tools import added_tools
 from holdfast.wire import Conversation, write
 from holdfast.wire.responses import (
     EventParser,

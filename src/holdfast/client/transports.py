@@ -1,6 +1,6 @@
 """How a request reaches a model: over the network in its own dialect, offline, or as a prompt.
 
-transports: after requests. A transport takes a body and gives a reply as `calling.network` does, so
+transports: after requests. A transport takes a body and gives a reply as `upstream.network` does, so
 that whoever reads it need not know which it was.
 
     offline                        our own: it quotes
@@ -17,19 +17,19 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from holdfast.calling.offline import OfflineModel, random_id
-from holdfast.calling.upstreams import DIALECT_OF, OFFICIAL, Family, Upstream, configured
 from holdfast.errors import ModelRefusedError, SettingsError
 from holdfast.models.opening import EXTRACTIVE, is_here, open_model
 from holdfast.models.protocol import CompletionModel
 from holdfast.settings import Settings
 from holdfast.tokens import count
 from holdfast.tokens.provider_ids import ProviderId
+from holdfast.upstream.offline import OfflineModel, random_id
+from holdfast.upstream.upstreams import DIALECT_OF, OFFICIAL, Family, Upstream, configured
 from holdfast.wire import Text, ToolCall, ToolResult, read
 from holdfast.wire.responses import Said, compose_answer, stream_answer
 
 if TYPE_CHECKING:
-    from holdfast.calling.network import HttpSending, Reply
+    from holdfast.upstream.network import HttpSending, Reply
 
 OFFLINE = "offline"
 _FAMILIES: dict[str, Family] = {
@@ -134,7 +134,7 @@ class HttpTransport:
     async def send(self, body: bytes, *, stream: bool) -> AsyncIterator[Reply]:
         """Send a request, once."""
         if self._sending is None:
-            from holdfast.calling.network import HttpSending  # noqa: PLC0415 - takes 200 ms
+            from holdfast.upstream.network import HttpSending  # noqa: PLC0415 - takes 200 ms
 
             self._sending = await HttpSending(idle_seconds=self._idle_seconds).__aenter__()
         headers = {"content-type": "application/json", "accept-encoding": "identity"}

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast.calling.network import BrokenOffError, HttpSending, Reply
+from holdfast.upstream.network import BrokenOffError, HttpSending, Reply
 
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
 BEGINNINGS = {

@@ -17,8 +17,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from holdfast.calling.network import BrokenOffError, failure, place_of
 from holdfast.settings import UpstreamEntry
+from holdfast.upstream.network import BrokenOffError, failure, place_of
 from holdfast.wire.responses import overflow_message
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy.gatekeeper import KEY

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.calling.expansions import Caps, Expansions, OpeningStep
 from holdfast.cite import count
 from holdfast.engine import Holdfast
 from holdfast.store.sqlite.store import SqliteStore
+from holdfast.upstream.expansions import Caps, Expansions, OpeningStep
 from holdfast.wire import Conversation, read, write
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy.test_expansions import NO_FAULTS, PLENTY, Model, opened, with_model

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.calling.expansions import Caps, Expansions, MakeRoom, OpeningStep
 from holdfast.cite import count
 from holdfast.engine import Holdfast
 from holdfast.faults import Fault, Faults
 from holdfast.store.opening import open_memory
+from holdfast.upstream.expansions import Caps, Expansions, MakeRoom, OpeningStep
 from holdfast.wire import Conversation, read
 from holdfast.wire.responses import Call
 from tests.fitting.test_citing import chat, log

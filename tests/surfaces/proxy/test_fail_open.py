@@ -115,7 +115,7 @@ def test_an_edit_that_we_could_not_make_is_no_error_of_the_client(
 
 @pytest.mark.parametrize(
     ("fails", "tells"),
-    [("engine.Holdfast.expand_ref", True), ("calling.expansions.continuation", False)],
+    [("engine.Holdfast.expand_ref", True), ("upstream.expansions.continuation", False)],
     ids=["the ref cannot be opened", "hidden calls cannot be answered"],
 )
 @pytest.mark.parametrize("stream", [False, True])

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import pytest
 
-from holdfast.calling.finding import lazy_rules
-from holdfast.calling.upstreams import Upstreams
 from holdfast.settings import Settings, UpstreamEntry
+from holdfast.upstream.finding import lazy_rules
+from holdfast.upstream.upstreams import Upstreams
 from tests.provider.held_tools import referred, shown
 from tests.surfaces.proxy.harness import Running, running_proxy
 from tests.surfaces.proxy.many_tools import MANY

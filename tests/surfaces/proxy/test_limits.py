@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from holdfast.calling.upstreams import Upstream as UpstreamSettings
 from holdfast.settings import DailyLimit, Settings, UpstreamEntry
 from holdfast.store import Scope, Store
 from holdfast.store.opening import open_memory
@@ -32,6 +31,7 @@ from holdfast.surfaces.proxy.provider_objects import (
 from holdfast.surfaces.proxy.request_facts import estimate_call, is_free, read_facts
 from holdfast.surfaces.proxy.upstreams import outgoing_headers
 from holdfast.tokens.limits import ModelContextRegistry
+from holdfast.upstream.upstreams import Upstream as UpstreamSettings
 from tests.surfaces.proxy.harness import Answered, Running, ask, running_proxy
 
 OUR_KEY = UpstreamEntry(key="sk-settings")

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.calling.offline import MODEL
 from holdfast.expand.tool import NAME, OTHER_NAME, definition
 from holdfast.surfaces.proxy.offline import OfflineSending
+from holdfast.upstream.offline import MODEL
 from holdfast.wire.responses import read_answer
 from tests.fitting.test_citing import chat
 from tests.models.test_extractive import CITATION, REF

@@ -13,9 +13,9 @@ from unittest.mock import patch
 
 import pytest
 
-from holdfast.calling.expansions import Caps
 from holdfast.store.records import Turn as StoredTurn
 from holdfast.store.refs import REF
+from holdfast.upstream.expansions import Caps
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy import faults
 from tests.surfaces.proxy.gatekeeper import Got

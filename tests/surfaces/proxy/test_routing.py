@@ -9,9 +9,9 @@ import anthropic
 import openai
 import pytest
 
-from holdfast.calling.upstreams import Upstreams
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings, UpstreamEntry
+from holdfast.upstream.upstreams import Upstreams
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy import faults
 from tests.surfaces.proxy.gatekeeper import KEY

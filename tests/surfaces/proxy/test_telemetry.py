@@ -27,7 +27,6 @@ from hypothesis import settings as rules
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from holdfast.calling.network import Reply
 from holdfast.errors import SettingsError
 from holdfast.jobs import Attempt
 from holdfast.settings import Settings
@@ -39,6 +38,7 @@ from holdfast.surfaces.proxy.logs import Fields, JsonFormatter
 from holdfast.surfaces.proxy.metrics import MOST_MODELS
 from holdfast.surfaces.proxy.report import MOST_SESSIONS
 from holdfast.surfaces.proxy.seen import CLIENT_LEFT, RequestSeen, session_id
+from holdfast.upstream.network import Reply
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy.faults import SAID
 from tests.surfaces.proxy.gatekeeper import KEY, Got

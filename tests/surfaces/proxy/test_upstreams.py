@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.calling.upstreams import Upstream, configured
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings, UpstreamEntry
 from holdfast.surfaces.proxy.upstreams import address, outgoing_headers
+from holdfast.upstream.upstreams import Upstream, configured
 from tests.fitting.test_citing import chat
 from tests.surfaces.proxy.harness import KEYS, ask, request_in, running_proxy
 from tests.surfaces.proxy.spoken import says, text

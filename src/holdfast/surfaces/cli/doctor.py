@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.text import Text
 
 import holdfast
-from holdfast.calling.upstreams import OFFICIAL, Family, Upstreams
 from holdfast.errors import HoldfastError
 from holdfast.extras import EXTRAS, how_to_install, is_installed
 from holdfast.settings import Settings, environment_for_programs
@@ -23,6 +22,7 @@ from holdfast.store import Store
 from holdfast.store.opening import FILE_NAME
 from holdfast.store.postgres.address import without_password
 from holdfast.store.rules import MEMORY_URL
+from holdfast.upstream.upstreams import OFFICIAL, Family, Upstreams
 
 from ._clients import INSTALLS
 from ._context import OUTPUT, STORE, CommandContext, shared_options, with_store

@@ -107,7 +107,7 @@ def _signed_in(
 
 def _with_upstreams(context: CommandContext, environment: Mapping[str, str]) -> Settings:
     """Return the settings with an upstream for every provider."""
-    from holdfast.calling.upstreams import OFFICIAL  # noqa: PLC0415 - see wrap
+    from holdfast.upstream.upstreams import OFFICIAL  # noqa: PLC0415 - see wrap
 
     settings = context.settings
 

@@ -17,13 +17,13 @@ from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from holdfast.calling.network import BrokenOffError, Reply, UpstreamError, ended
 from holdfast.errors import HoldfastError
 from holdfast.faults import is_internal
 from holdfast.surfaces.proxy.meter import Meter
 from holdfast.surfaces.proxy.preparing import Prepared
 from holdfast.surfaces.proxy.seen import CLIENT_LEFT
 from holdfast.surfaces.proxy.service import READING
+from holdfast.upstream.network import BrokenOffError, Reply, UpstreamError, ended
 from holdfast.wire import Conversation, write
 from holdfast.wire.responses import CONTINUED, Relay, resumed
 

@@ -13,8 +13,6 @@ from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from typing import Any
 
-from holdfast.calling.network import BrokenOffError, Reply, UpstreamError
-from holdfast.calling.upstreams import DIALECT_OF, Family, Upstream
 from holdfast.errors import (
     BudgetExceededError,
     ContextOptimizationError,
@@ -74,6 +72,8 @@ from holdfast.surfaces.proxy.upstreams import (
     outgoing_headers,
     returned_headers,
 )
+from holdfast.upstream.network import BrokenOffError, Reply, UpstreamError
+from holdfast.upstream.upstreams import DIALECT_OF, Family, Upstream
 from holdfast.wire import read
 from holdfast.wire.responses import OVERFLOW, ArrayWriter, error_body, overflow_message
 

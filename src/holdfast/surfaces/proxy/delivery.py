@@ -12,11 +12,11 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Any, NamedTuple
 
-from holdfast.calling.network import Reply, UpstreamError
 from holdfast.errors import ProviderError
 from holdfast.surfaces.proxy.remembering import Remembering
 from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.surfaces.proxy.upstreams import returned_headers
+from holdfast.upstream.network import Reply, UpstreamError
 from holdfast.wire.responses import input_tokens
 
 

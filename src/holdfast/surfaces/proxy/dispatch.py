@@ -12,8 +12,6 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from functools import partial
 from urllib.parse import quote
 
-from holdfast.calling.network import Reply, UpstreamError
-from holdfast.calling.upstreams import Target
 from holdfast.errors import ShapeError
 from holdfast.store.records import Edit
 from holdfast.surfaces.proxy.incoming import Incoming
@@ -29,6 +27,8 @@ from holdfast.surfaces.proxy.translated import (
 )
 from holdfast.surfaces.proxy.upstream_calls import UpstreamCall, UpstreamCalls
 from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, signature_of, without
+from holdfast.upstream.network import Reply, UpstreamError
+from holdfast.upstream.upstreams import Target
 from holdfast.wire import Conversation, write
 from holdfast.wire.chained import held_fields
 

@@ -14,9 +14,6 @@ from functools import partial, reduce
 from typing import Any
 
 from holdfast.answer_cache import Answer
-from holdfast.calling.hidden_calls import HiddenCalls
-from holdfast.calling.network import Reply, UpstreamError, is_stream
-from holdfast.calling.own_tools import OwnTools, added_tools
 from holdfast.engine import Holdfast, ReusedAnswer
 from holdfast.errors import StoreError
 from holdfast.expand.finding import OUR_TOOLS
@@ -31,6 +28,9 @@ from holdfast.surfaces.proxy.service import READING, Service
 from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.surfaces.proxy.turn_record import TurnRecord
 from holdfast.surfaces.proxy.upstreams import returned_headers
+from holdfast.upstream.hidden_calls import HiddenCalls
+from holdfast.upstream.network import Reply, UpstreamError, is_stream
+from holdfast.upstream.own_tools import OwnTools, added_tools
 from holdfast.wire import Conversation, write
 from holdfast.wire.responses import (
     CONTINUED,

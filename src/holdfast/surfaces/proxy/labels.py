@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from holdfast.calling.upstreams import Family, Upstreams
 from holdfast.store import Scope, Store
 from holdfast.surfaces.proxy.tenants import ANONYMOUS, Asking, own_tokens
+from holdfast.upstream.upstreams import Family, Upstreams
 
 if TYPE_CHECKING:
     from holdfast.settings import Settings

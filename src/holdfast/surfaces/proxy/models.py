@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from holdfast.calling.upstreams import Family
+from holdfast.upstream.upstreams import Family
 from holdfast.wire.strict import encode, parse
 
 OFFLINE_NAME = "offline"

@@ -11,11 +11,11 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
-from holdfast.calling.network import Reply
-from holdfast.calling.offline import OfflineModel, random_id
 from holdfast.errors import WireError
 from holdfast.surfaces.proxy.routes import Route, route
 from holdfast.tokens import count
+from holdfast.upstream.network import Reply
+from holdfast.upstream.offline import OfflineModel, random_id
 from holdfast.wire import Conversation, read
 from holdfast.wire.responses import error_body
 from holdfast.wire.strict import Limits, encode

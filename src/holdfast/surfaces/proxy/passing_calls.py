@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, MutableMapping
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from holdfast.calling.upstreams import Upstream
 from holdfast.errors import LimitError
 from holdfast.surfaces.proxy.dispatch import CREATING
 from holdfast.surfaces.proxy.encodings import unpacked
@@ -24,6 +23,7 @@ from holdfast.surfaces.proxy.tenants import own_tokens
 from holdfast.surfaces.proxy.translated import SAFE
 from holdfast.surfaces.proxy.upstream_calls import UpstreamCall, UpstreamCalls
 from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, signature_of
+from holdfast.upstream.upstreams import Upstream
 
 ASGIScope = MutableMapping[str, Any]
 

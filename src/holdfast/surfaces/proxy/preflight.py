@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from holdfast.calling.upstreams import Upstreams
 from holdfast.errors import HoldfastError, SettingsError
 from holdfast.models.embedding import tool_embedder
 from holdfast.settings import Settings
 from holdfast.store.opening import check_url
 from holdfast.surfaces.proxy import tenants, tracing
 from holdfast.surfaces.proxy.safety import is_loopback
+from holdfast.upstream.upstreams import Upstreams
 
 
 def problems(settings: Settings) -> list[HoldfastError]:

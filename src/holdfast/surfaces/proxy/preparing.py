@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.calling.finding import lazy_rules
-from holdfast.calling.hidden_calls import SentRequest
 from holdfast.engine import Holdfast, Session
 from holdfast.errors import BudgetExceededError, ContextOptimizationError, StoreError
 from holdfast.faults import Faults
@@ -29,6 +27,8 @@ from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.surfaces.proxy.telemetry import context_line
 from holdfast.tokens import TokenCount, count
 from holdfast.tokens.requested import request_limit
+from holdfast.upstream.finding import lazy_rules
+from holdfast.upstream.hidden_calls import SentRequest
 from holdfast.wire import Conversation
 from holdfast.wire.responses import CONTINUED
 

@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from holdfast.calling.network import UpstreamError
-from holdfast.calling.upstreams import Family, Upstream
 from holdfast.engine import Holdfast
 from holdfast.errors import WireError
+from holdfast.upstream.network import UpstreamError
+from holdfast.upstream.upstreams import Family, Upstream
 
 OBJECTS_SESSION = "provider-objects"
 """Under this session the store links the names of objects to their tenant."""

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from holdfast.calling.upstreams import Family
 from holdfast.surfaces.proxy.provider_objects import references
 from holdfast.tokens.limits import ModelContextRegistry
+from holdfast.upstream.upstreams import Family
 from holdfast.wire.strict import parse
 
 _LONGEST = frozenset(

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from holdfast.calling.network import UpstreamError
-from holdfast.calling.upstreams import OFFICIAL, OWNERS, Family
+from holdfast.upstream.network import UpstreamError
+from holdfast.upstream.upstreams import OFFICIAL, OWNERS, Family
 
 
 class Route(NamedTuple):

@@ -22,10 +22,10 @@ from hashlib import sha256
 from random import getrandbits
 from typing import NamedTuple
 
-from holdfast.calling.network import Reply
 from holdfast.engine import accounting
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.store import Turn
+from holdfast.upstream.network import Reply
 from holdfast.workers.lanes import Slot
 
 CLIENT_LEFT = accounting.CLIENT_LEFT

@@ -27,7 +27,6 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from holdfast.calling.network import HttpSending
 from holdfast.cite import cite
 from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError
@@ -55,6 +54,7 @@ from holdfast.surfaces.proxy.offline import OfflineSending
 from holdfast.surfaces.proxy.routes import BARE, PREFIXES
 from holdfast.surfaces.proxy.safety import HEADERS
 from holdfast.surfaces.proxy.service import Service
+from holdfast.upstream.network import HttpSending
 from holdfast.wire.strict import Limits
 
 DRAIN_SECONDS = 600

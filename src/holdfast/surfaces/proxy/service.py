@@ -10,9 +10,6 @@ from collections.abc import Coroutine, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from holdfast.calling.expansions import Caps
-from holdfast.calling.network import HttpSending, Sending
-from holdfast.calling.upstreams import OFFICIAL, OWNERS, PASSED_ON, Family, Upstreams
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, ShapeError
 from holdfast.faults import Fault, Faults, is_internal
@@ -30,6 +27,9 @@ from holdfast.surfaces.proxy.recent import Recent
 from holdfast.surfaces.proxy.routes import EXAMPLES, NoUpstreamError
 from holdfast.surfaces.proxy.telemetry import Telemetry
 from holdfast.surfaces.proxy.tenants import Asking, Tenants
+from holdfast.upstream.expansions import Caps
+from holdfast.upstream.network import HttpSending, Sending
+from holdfast.upstream.upstreams import OFFICIAL, OWNERS, PASSED_ON, Family, Upstreams
 from holdfast.wire import Conversation
 from holdfast.wire.frame import NoMessagesError
 from holdfast.wire.strict import Limits

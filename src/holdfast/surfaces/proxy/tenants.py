@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qs
 from weakref import WeakValueDictionary
 
-from holdfast.calling.upstreams import Family, Upstream
 from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError, ShapeError
 from holdfast.settings import Settings
 from holdfast.store import Scope
 from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.surfaces.proxy.upstreams import signature_of
+from holdfast.upstream.upstreams import Family, Upstream
 from holdfast.workers import work_for
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from contextlib import aclosing
 from typing import NamedTuple
 from urllib.parse import quote
 
-from holdfast.calling.network import Reply, is_stream
-from holdfast.calling.upstreams import Target
 from holdfast.surfaces.proxy.delivery import received
+from holdfast.upstream.network import Reply, is_stream
+from holdfast.upstream.upstreams import Target
 from holdfast.wire import Answerer, Conversation, convert, custom_tools
 from holdfast.wire.responses import AnswerTranslator, translate_answer, translate_error
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from holdfast.calling.hidden_calls import AnswerIds, HiddenCalls
 from holdfast.engine import Holdfast, ReusedAnswer
 from holdfast.faults import Faults
 from holdfast.store.deadline import REQUEST_SECONDS
@@ -21,6 +20,7 @@ from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.preparing import SIGNED, Prepared
 from holdfast.surfaces.proxy.service import Service
+from holdfast.upstream.hidden_calls import AnswerIds, HiddenCalls
 from holdfast.wire import Conversation
 from holdfast.wire.chained import held_fields, names_of_answer
 from holdfast.wire.responses import Kept

@@ -14,8 +14,6 @@ from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanage
 from functools import partial
 from typing import NamedTuple
 
-from holdfast.calling.network import Reply, UpstreamError
-from holdfast.calling.upstreams import Upstream
 from holdfast.engine.accounting import call_cost, price_of
 from holdfast.engine.vendor_cache import CallTokens
 from holdfast.errors import SettingsError, StoreError, WireError
@@ -35,6 +33,8 @@ from holdfast.surfaces.proxy.seen import RequestSeen
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.tenants import own_tokens
 from holdfast.surfaces.proxy.usage_reader import UsageReader
+from holdfast.upstream.network import Reply, UpstreamError
+from holdfast.upstream.upstreams import Upstream
 
 _STREAM_BYTES_PER_TOKEN = 2
 """Of a stream that ends before its use is reported: each event brings a few tokens, and its frame

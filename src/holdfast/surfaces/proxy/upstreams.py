@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from urllib.parse import unquote, urlsplit
 
-from holdfast.calling.upstreams import Family, Upstream
 from holdfast.errors import ShapeError
 from holdfast.surfaces.proxy.switches import PREFIX
+from holdfast.upstream.upstreams import Family, Upstream
 
 # What a hop says to the next hop only, and what the proxy says anew.
 _DROPPED = frozenset(

@@ -13,9 +13,6 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from holdfast.calling.expansions import MOST_CALLS, Caps, Expansions
-from holdfast.calling.finding import ToolFinder
-from holdfast.calling.own_tools import OwnTools
 from holdfast.engine import Holdfast, Session, ToolUse
 from holdfast.errors import BudgetExceededError, ContextOptimizationError, StoreError
 from holdfast.expand.finding import FINDERS
@@ -24,13 +21,16 @@ from holdfast.fitting import FitOptions, Fitted
 from holdfast.fitting.deferring import deferred_tools
 from holdfast.privacy import check_unmasked
 from holdfast.tokens import count
+from holdfast.upstream.expansions import MOST_CALLS, Caps, Expansions
+from holdfast.upstream.finding import ToolFinder
+from holdfast.upstream.own_tools import OwnTools
 from holdfast.wire import Conversation
 from holdfast.wire.places import head_of
 from holdfast.wire.responses import Call, Handed, Hop, Kept, turn_calls, with_own_ids
 from holdfast.wire.thinking import unbound, unbound_turn
 
 _T = TypeVar("_T")
-_log = logging.getLogger("holdfast.calling")
+_log = logging.getLogger("holdfast.upstream")
 _CALL_BYTES = 100
 """What a call counts for in the size of a task, beside its arguments."""
 

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any
 
-from holdfast.calling.upstreams import Target
 from holdfast.cite import count
 from holdfast.errors import ExpandError
 from holdfast.expand.finding import CALLERS, parse_search, parse_tool_call
@@ -23,6 +22,7 @@ from holdfast.models.protocol import Embedder
 from holdfast.settings import Settings
 from holdfast.toolbox import Tool, directory, sorted_out
 from holdfast.toolbox.checking import problems
+from holdfast.upstream.upstreams import Target
 from holdfast.wire import Conversation
 from holdfast.wire.loading import held_back
 from holdfast.wire.responses import Call, Handed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.calling.own_tools import OwnTools
+from holdfast.upstream.own_tools import OwnTools
 
 SPELLINGS = ["Expand_Ref", "functions.expand_ref", "default_api:expandRef", "expand-ref"]
 

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.calling.finding import ToolFinder
 from holdfast.cite import count
 from holdfast.engine import Expanded, Holdfast
 from holdfast.errors import EditError, ExpandError, StoreError
@@ -27,6 +26,7 @@ from holdfast.quoting import MEMORY, NO_MORE, NO_STORE, NOT_OPENED, NOTHING_SAID
 from holdfast.store.deadline import store_deadline
 from holdfast.store.refs import REF
 from holdfast.trim.worth import latest_question, words_of
+from holdfast.upstream.finding import ToolFinder
 from holdfast.wire import Conversation, Message
 from holdfast.wire.message import beginning, result_texts
 from holdfast.wire.responses import Call, Handed, Hidden, Hop, continuation, is_silent, split
