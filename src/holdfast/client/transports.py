@@ -1,7 +1,7 @@
 """How a request reaches a model: over the network in its own dialect, offline, or as a prompt.
 
-transports: after requests. Like `upstream.network`, a transport takes a body and returns a reply, so
-its reader does not depend on the kind of transport.
+transports: after requests. Like `upstream.network`, a transport takes a body and returns a
+reply, so its reader does not depend on the kind of transport.
 
     offline                        our own: it quotes
     openai:…, anthropic:…, google:…  the provider, or the address that the settings or `url` name
