@@ -24,13 +24,11 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -40,6 +38,7 @@ from hypothesis import Phase, settings
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # as a script, this file sees only its own folder
 
+from tools import entered  # noqa: E402
 from tools.faults import Fault, faults, handwritten, put_in  # noqa: E402
 from tools.survivors import PAGE, explained, stale  # noqa: E402
 
@@ -246,18 +245,15 @@ def _digest(files: Iterable[Path]) -> str:
 def _enter(items: list[pytest.Item], place: Path) -> None:
     """Run tests once, in a copy, and write down what each enters and how long it takes."""
     place.mkdir()
-    tracer = _Tracer()
 
     def work() -> int:
         known: Known = {}
-        threading.settrace(tracer)
         for item, following in zip(items, [*items[1:], None], strict=True):
-            tracer.functions = set()
+            entered.functions.clear()
             began = time.process_time()
-            sys.settrace(tracer)  # for each test anew: the one before may have removed it
             if _passes(item, following):
-                known[item.nodeid] = (sorted(tracer.functions), time.process_time() - began)
-            sys.settrace(None)
+                # A server's thread may enter something at this moment.
+                known[item.nodeid] = (sorted(entered.functions.copy()), time.process_time() - began)
         (place / "entered").write_text(json.dumps(known), "utf-8")
         return 0
 
@@ -285,27 +281,6 @@ def _outcome(fault: Fault, tests: Sequence[pytest.Item], seconds: float) -> str:
 
 def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
     return not any(r.failed for r in runtestprotocol(item, nextitem=following, log=False))
-
-
-class _Tracer:
-    """Records the functions of the package that are entered, by their outermost names.
-
-    One for all tests: a server that one test has started answers the next ones in its thread,
-    which keeps the tracer that it began with.
-    """
-
-    def __init__(self) -> None:
-        self._prefix = f"{ROOT}/src/"
-        self._start = len(f"{ROOT}/")
-        self.functions: set[tuple[str, str]] = set()
-
-    def __call__(self, frame: FrameType, event: str, arg: object) -> None:
-        del event, arg
-        code = frame.f_code
-        file = code.co_filename
-        if file.startswith(self._prefix):
-            name = code.co_qualname.split(".<locals>")[0]
-            self.functions.add((file[self._start :], name))
 
 
 # --- the command ---------------------------------------------------------------------------------
@@ -373,6 +348,7 @@ def run(chosen: list[Fault], tests: Sequence[str], options: argparse.Namespace) 
     quiet = ["-q", "-q", "-s", "--no-header", "-p", "no:cacheprovider"]
     code = 1
     try:
+        entered.install()
         code = int(pytest.main([*quiet, *choice, *tests], plugins=[Session(chosen, options)]))
     finally:
         os._exit(code)
