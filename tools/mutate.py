@@ -44,7 +44,7 @@ from tools.survivors import PAGE, explained, stale  # noqa: E402
 
 PACKAGE = "src/holdfast"
 TESTS: dict[str, tuple[str, ...]] = {
-    "answers": ("tests/answers", "tests/surfaces/proxy/test_answers.py"),
+    "answer_cache": ("tests/answer_cache", "tests/surfaces/proxy/test_answers.py"),
     "assemble": (
         "tests/assemble",
         "tests/engine/test_assemble.py",
