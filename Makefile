@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PROFILE := tests/test_imports.py tests/test_public_api.py \
 	$(addprefix tests/wire/,test_round_trip.py test_long_strings.py) \
 	$(addprefix tests/wire/responses/,test_whole.py test_sse.py) tests/tokens \
-	$(addprefix tests/fitting/,test_batch.py test_citing.py test_offering.py test_policy.py) \
+	$(addprefix tests/fitting/,test_batch.py test_citing.py test_tool_offers.py test_policy.py) \
 	tests/store/test_sqlite.py \
 	$(addprefix tests/surfaces/cli/,test_count.py test_process.py) \
 	$(addprefix tests/surfaces/proxy/,test_dashboard.py test_draining.py test_server.py)

@@ -20,7 +20,7 @@ from holdfast.expand import ExpandOptions, expand
 from holdfast.expand.tool import NAME
 from holdfast.fitting import HIGH_WATER, FitOptions, FitState, fit_request
 from holdfast.store.records import Content, Edit
-from holdfast.trim.standing import refs_of
+from holdfast.trim.provenance import refs_of
 from holdfast.wire import Message
 from tests.surfaces.proxy.replaying import FOLDING
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from benchmarks.worse.sessions import Life, RecordedSession
-from holdfast.fitting.pressing import rates_of
+from holdfast.fitting.context_pressure import rates_of
 from holdfast.wire import Message
 from holdfast.wire.places import without_marks
 

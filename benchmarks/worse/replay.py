@@ -28,7 +28,7 @@ from holdfast.settings import Settings
 from holdfast.store.opening import open_memory
 from holdfast.store.records import Edit
 from holdfast.tokens.counting import message_tokens
-from holdfast.trim.standing import refs_of
+from holdfast.trim.provenance import refs_of
 from holdfast.upstream.finding import lazy_rules
 from tests.fitting.test_citing import in_dialect
 from tests.surfaces.proxy.replaying import FOLDING

@@ -32,7 +32,7 @@ async def asked(client: Any, messages: list[dict[str, Any]], *, streams: bool) -
 
 
 STEPS = {
-    "fit": "holdfast.fitting.leaving.Leaving.contents",
+    "fit": "holdfast.fitting.originals.Originals.contents",
     "count": "holdfast.fitting.measure.Measure.count",
     "session": "holdfast.engine.session.Session.load",
     "workers": "holdfast.workers.pool.Citer.__call__",

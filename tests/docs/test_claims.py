@@ -19,12 +19,12 @@ from holdfast.extract import bounds
 from holdfast.fitting import (
     HIGH_WATER,
     LOW_WATER,
-    arrival,
-    deferring,
-    offering,
-    pointing,
+    cite_results,
+    pointers,
     policy,
     repeats,
+    tool_directory,
+    tool_offers,
 )
 from holdfast.researching.walking import WalkLimits
 from holdfast.settings import Settings
@@ -90,8 +90,8 @@ CLAIMS: dict[str, list[str]] = {
     ],
     "docs/discussions/citations.md": [
         f"at most {BRIEF} tokens",
-        f"if it is at most {_percent(offering._EARLY_SHARE)} of it",
-        f"takes {_percent(offering._FILLING_SHARE)} of it",
+        f"if it is at most {_percent(tool_offers._EARLY_SHARE)} of it",
+        f"takes {_percent(tool_offers._FILLING_SHARE)} of it",
         f"| {_sizes('code')} |",
         f"| {_sizes('log')} |",
         f"| {_sizes('json')} |",
@@ -103,7 +103,7 @@ CLAIMS: dict[str, list[str]] = {
     ],
     "docs/discussions/lazy-tools.md": [
         f"From {_DEFAULTS.lazy_tool_tokens:,} tokens of tools",
-        f"more than {_percent(deferring._PAYS)} of the tokens",
+        f"more than {_percent(tool_directory._PAYS)} of the tokens",
     ],
     "docs/discussions/mcp.md": [
         f"cut at {cards.MOST_DEFINITIONS:,} definitions of at most "
@@ -121,8 +121,8 @@ CLAIMS: dict[str, list[str]] = {
         f"`cite_threshold` ({_DEFAULTS.cite_threshold:,} characters)",
         *(f"| {need:.2f} |" for need in _NUMBERS.needs.values()),
         f"has {repeats.LEAST_RUN} characters or more",
-        f"save {pointing.LEAST_SAVED} tokens together",
-        f"error messages up to {arrival._LONG_ERROR:,} characters",
+        f"save {pointers.LEAST_SAVED} tokens together",
+        f"error messages up to {cite_results._LONG_ERROR:,} characters",
     ],
     "docs/discussions/proxy.md": [
         f"{_BUSY}, the request goes to the next",

@@ -21,7 +21,7 @@ from holdfast.fitting import Fitted
 from holdfast.jobs.folding import KIND
 from holdfast.store import open_store
 from holdfast.store.opening import open_memory
-from holdfast.trim.standing import Fold
+from holdfast.trim.provenance import Fold
 from tests.engine.summed_up import (
     ALLOWANCE,
     HERE,

@@ -13,11 +13,11 @@ import pytest
 import holdfast
 from holdfast.cite import CitingRules
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
-from holdfast.fitting.folding import RECENT
+from holdfast.fitting.fold_history import RECENT
 from holdfast.trim import mark
 from tests.engine.test_rebuild import follow
 from tests.fitting.test_citing import DIALECTS, in_dialect, log, refs_in, tool_names
-from tests.fitting.test_offering import parts
+from tests.fitting.test_tool_offers import parts
 
 LIMIT = 12_000
 OPTIONS = FitOptions(cites=True, opens=True, limit=LIMIT, rules=CitingRules(tools=(("*", 10_000),)))

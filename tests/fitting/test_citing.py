@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import holdfast
 from holdfast.cite import CitingRules
 from holdfast.expand.tool import NAME, OTHER_NAME, definition
-from holdfast.fitting import FitState, arrival, fit, unfold
+from holdfast.fitting import FitState, cite_results, fit, unfold
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")
 RULES = CitingRules(policy="always")
@@ -68,7 +68,7 @@ def test_a_large_result_is_cited_from_its_bytes_as_a_small_one_from_its_text(
 ) -> None:
     body = in_dialect(chat(log(60) + '\n\t"\\ \u00e9 \u6f22 \U0001f600', log(50)), dialect)
     small = fit(body, dialect=dialect, limit=10**6, citing=RULES)
-    monkeypatch.setattr(arrival, "_LARGE", 0)
+    monkeypatch.setattr(cite_results, "_LARGE", 0)
     large = fit(body, dialect=dialect, limit=10**6, citing=RULES)
     assert large.body == small.body
     assert large.contents == small.contents

@@ -9,7 +9,7 @@ import holdfast
 from holdfast.cite import CitingRules
 from holdfast.expand.tool import NAME, OTHER_NAME
 from holdfast.fitting import fit
-from holdfast.fitting.arrival import expansion_tool
+from holdfast.fitting.cite_results import expansion_tool
 from holdfast.guard.final_turn import FINAL_REPORT_TOOL
 from tests.fitting.test_citing import chat, log
 

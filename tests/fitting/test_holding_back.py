@@ -18,7 +18,7 @@ from holdfast.wire import read
 from holdfast.wire.loading import loads_tools
 from holdfast.wire.places import head_of
 from holdfast.wire.responses import Call, Hop, Kept
-from tests.fitting.test_deferring import OURS, RULES, defers, fitted, rebuilds
+from tests.fitting.test_tool_directory import OURS, RULES, defers, fitted, rebuilds
 from tests.provider import claude_rules
 from tests.provider.held_tools import referred, shown, violations
 from tests.surfaces.proxy.many_tools import MANY

@@ -13,7 +13,7 @@ import pytest
 import holdfast
 from holdfast.cite import CitingRules
 from holdfast.errors import BudgetExceededError
-from holdfast.fitting import Fitted, fit, folding
+from holdfast.fitting import Fitted, fit, fold_history
 from holdfast.fitting.draft import standing_for
 from holdfast.store.records import Edit
 from holdfast.tokens import Calibration, ModelContextRegistry
@@ -209,7 +209,7 @@ def test_messages_that_come_to_stand_together_are_looked_at() -> None:
     first, thought, told, *rest = before.messages
 
     def keeps(*messages: Message) -> bool:
-        return folding.keeps_rules(before, before.with_messages(messages), "gpt-5")
+        return fold_history.keeps_rules(before, before.with_messages(messages), "gpt-5")
 
     assert keeps(first, thought, told, *rest)
     assert keeps(thought, told, *rest)

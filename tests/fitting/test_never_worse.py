@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from holdfast.cite import CitingRules, count
 from holdfast.expand.tool import NAME
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
-from holdfast.fitting.pressing import rates_of
+from holdfast.fitting.context_pressure import rates_of
 from holdfast.wire.tools import INLINE_BETA
 from tests.fitting.test_citing import DIALECTS, chat, in_dialect, log, refs_in, tool_names
-from tests.fitting.test_offering import parts
+from tests.fitting.test_tool_offers import parts
 
 OPTIONS = FitOptions(cites=True, opens=True)
 FILE = "\n".join(f"    value_{n} = compute(value_{n - 1}, {n * 7919 % 1000})" for n in range(120))

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import holdfast
 from holdfast.cite import CitingRules
 from holdfast.fitting import FitState, Fitted
+from holdfast.fitting.context_pressure import rates_of
 from holdfast.fitting.policy import Arrival, Pressure, decide
-from holdfast.fitting.pressing import rates_of
 from holdfast.fitting.uses import use_of
 
 AUTO = CitingRules()

@@ -17,7 +17,7 @@ from holdfast.store.protocol import Store
 from holdfast.store.queue import Claim, Job
 from holdfast.store.records import Summary
 from holdfast.trim.pieces import listed
-from holdfast.trim.telling import transcript
+from holdfast.trim.summaries import transcript
 from holdfast.wire import read
 from tests.engine.summed_up import LIE, QUOTAS, SETTINGS, Model
 from tests.fitting.test_citing import chat, in_dialect

@@ -18,7 +18,14 @@ from holdfast.trim import (
 )
 from holdfast.trim.anchors import MARK, asks
 from holdfast.trim.edits import edited, fold, shorten_results, taken_out
-from holdfast.trim.standing import STAND, Stand, fold_of, originals_of, own_of, restored
+from holdfast.trim.provenance import (
+    REPLACEMENT,
+    Replacement,
+    fold_of,
+    originals_of,
+    own_of,
+    restored,
+)
 from holdfast.wire import Message
 from tests.trim.test_fit import talk
 from tests.trim.test_ladder import Workshop, messages_of, says, spent
@@ -90,7 +97,7 @@ def test_a_ref_is_shown_only_where_the_model_can_open_it_and_known_in_any_case()
         [message] = piece.messages
         ref = piece.fold.ref_id
         assert ref in shop.stored
-        stand = STAND.get(message)
+        stand = REPLACEMENT.get(message)
         assert stand is not None
         assert ref in stand.refs
         assert (f'{opener}("{ref}")' in says(message)) == bool(opener)
@@ -228,7 +235,7 @@ def test_nothing_that_we_wrote_is_an_anchor_or_seen_by_a_selector() -> None:
     ).messages[0]
     system = read({"messages": [{"role": "system", "content": "x"}]}, "openai-chat").messages[0]
     for message in (added, system):
-        STAND.put(message, Stand(()))
+        REPLACEMENT.put(message, Replacement(()))
     messages = [
         system,
         *shop.pieces[0].messages,

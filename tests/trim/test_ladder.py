@@ -25,7 +25,7 @@ from holdfast.trim.anchors import asks
 from holdfast.trim.chains import states
 from holdfast.trim.edits import fold
 from holdfast.trim.pieces import listed, pieces_of
-from holdfast.trim.standing import edits_of, originals_of, own_of, restored
+from holdfast.trim.provenance import edits_of, originals_of, own_of, restored
 from holdfast.wire import Conversation, Message, Text
 from tests.trim.test_fit import DIALECTS, MODELS, long_scripts, talk
 from tests.wire.bodies import WRITERS

@@ -22,8 +22,8 @@ from holdfast.trim import Trimmed, long_texts
 from holdfast.trim.anchors import AnchorPreservationManager, lost_anchors, mark
 from holdfast.trim.excerpts import middle_cut
 from holdfast.trim.long_texts import CHARACTERS_PER_TOKEN
-from holdfast.trim.standing import fold_of, own_of
-from holdfast.trim.worth import latest_question, words_of
+from holdfast.trim.provenance import fold_of, own_of
+from holdfast.trim.relevance import latest_question, words_of
 from holdfast.wire import Text
 from tests.trim.test_fit import DIALECTS
 from tests.trim.test_ladder import Workshop, chosen, messages_of, verbatim

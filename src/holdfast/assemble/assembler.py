@@ -22,7 +22,7 @@ from holdfast.cite import CitingRules, count
 from holdfast.errors import SettingsError
 from holdfast.expand import recalling, tool
 from holdfast.facts import Ledger
-from holdfast.fitting.leaving import Leaving
+from holdfast.fitting.originals import Originals
 from holdfast.store import Scope, Store
 from holdfast.store.records import Edit
 
@@ -147,10 +147,10 @@ class Assembler:
         """Where the user's turn is kept if it must be cut; empty if it need not, or may not be."""
         if not frame.opener or frame.least <= frame.limit:
             return ""
-        leaving = Leaving(self.options.rules)
+        originals = Originals(self.options.rules)
         data = frame.user_turn.encode("utf-8", "surrogatepass")
-        ref = leaving.keep("text", data, count(frame.user_turn))
+        ref = originals.keep("text", data, count(frame.user_turn))
         edit = msgspec.structs.replace(_CUT, ref_id=ref)
-        if contents := leaving.contents((), (edit,)):
+        if contents := originals.contents((), (edit,)):
             await self._store.put(self._scope.of(session), contents)
         return ref

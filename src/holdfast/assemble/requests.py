@@ -26,16 +26,16 @@ from holdfast.assemble.working_set import (
 )
 from holdfast.expand.recalling import recall_tool
 from holdfast.fitting import FitOptions, FitState, Fitted
-from holdfast.fitting.arrival import expansion_tool
+from holdfast.fitting.cite_results import expansion_tool
 from holdfast.fitting.draft import Draft, copied, standing_for, where
-from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
-from holdfast.fitting.offering import ask_for_usage, offer, offer_recall
+from holdfast.fitting.originals import Originals
+from holdfast.fitting.tool_offers import ask_for_usage, offer, offer_recall
 from holdfast.store.records import Edit
 from holdfast.summarise.fidelity import Rung
 from holdfast.tokens.counting import Correction
 from holdfast.trim.anchors import asks
-from holdfast.trim.standing import STAND, Fold, Stand
+from holdfast.trim.provenance import REPLACEMENT, Fold, Replacement
 from holdfast.wire import (
     DIALECTS,
     Conversation,
@@ -197,8 +197,8 @@ def assembled_request(
         return None
     messages = writing.messages(working)
     draft = draft.with_messages(messages, *writing.edits(messages))
-    leaving = Leaving(options.rules)
-    if leaving.would_lose(asked.messages, messages) or validate(draft.now, model=measure.model):
+    originals = Originals(options.rules)
+    if originals.would_lose(asked.messages, messages) or validate(draft.now, model=measure.model):
         return None
     if options.reports_usage:
         draft = ask_for_usage(draft, new=True)
@@ -284,7 +284,7 @@ class _Writing:
 
     def edits(self, messages: Sequence[Message]) -> list[Edit]:
         """All that was done to them."""
-        stands = (STAND.get(message) for message in messages)
+        stands = (REPLACEMENT.get(message) for message in messages)
         return [edit for stand in stands if stand is not None for edit in stand.edits]
 
     def _memory(self, working: WorkingSet, left_out: tuple[Message, ...]) -> Message:
@@ -306,7 +306,7 @@ class _Writing:
         refs = tuple(summary.id for summary in working.summaries)
         # It is a digest of what the client sent, and may be folded as one.
         fold = Fold(start, stop, tokens, refs=refs) if left_out else None
-        STAND.put(message, Stand(left_out, (edit,), refs, fold))
+        REPLACEMENT.put(message, Replacement(left_out, (edit,), refs, fold))
         return message
 
     def _added(self, said: Piece) -> Message:

@@ -1,8 +1,4 @@
-"""What may be used, what was used, and whether the next request is allowed.
-
-usage → ledger → violations → report → book → manager keep a session's account; phases divide a
-window.
-"""
+"""What may be used, what was used, and whether the next request is allowed."""
 
 from holdfast.budget.ledger import Allowance, BudgetViolation, Kind, Overhead, TokenBudget
 from holdfast.budget.manager import TokenBudgetManager

@@ -1,6 +1,6 @@
 """Keep account of every request, so that each counts once.
 
-book: after report, before manager. Not safe to share between threads; the manager is.
+Not safe to share between threads; the manager is.
 """
 
 from __future__ import annotations

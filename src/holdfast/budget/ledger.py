@@ -1,6 +1,6 @@
 """The ledger: what may be used, what was, and what is left.
 
-ledger: after usage, before violations. Values only; the manager keeps them current.
+Values only; the manager keeps them current.
 
 Say before a request is sent that it would break its budget, by how much, and what to do.
 """

@@ -1,6 +1,6 @@
 """The budget of a session: what was used over many requests, and whether the next one is allowed.
 
-manager: last in budget. It may be shared between threads. It sends nothing and reads no clock.
+It may be shared between threads. It sends nothing and reads no clock.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Divide a window: phases by percent, ceilings inside ceilings, one margin.
 
-phases: beside ledger. It knows nothing about models; limits arrive as numbers.
+It knows nothing about models; limits arrive as numbers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a person or a program reads of a budget.
 
-report: after violations, before book. Values that never change once made.
+Values that never change once made.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Read how many tokens a request used, as each provider reports it.
 
-usage: first in budget. A report is untrusted: what is no count of tokens is never made into one.
-It knows nothing about limits.
+A report is untrusted: what is no count of tokens is never made into one. It knows nothing about
+limits.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import msgspec
 from holdfast.expand.tool import write as write_tool
 from holdfast.guard.estimate import conversation_of, offering
 from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition
-from holdfast.trim.standing import own_of
+from holdfast.trim.provenance import own_of
 from holdfast.wire import (
     DIALECTS,
     Conversation,

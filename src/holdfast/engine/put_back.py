@@ -23,7 +23,7 @@ class PutBack(msgspec.Struct, frozen=True):
 
     ref: str
     names: tuple[str, ...]
-    """The client's messages behind it: see fitting/keeping.py."""
+    """The client's messages behind it: see fitting/restore.py."""
     whole: bool = True
     """False: it may be hidden again."""
     why: str = ""

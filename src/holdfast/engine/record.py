@@ -19,12 +19,12 @@ import msgspec
 from holdfast.engine.heads import sharing
 from holdfast.errors import DamagedContentError
 from holdfast.fitting import FitState
-from holdfast.fitting.arrival import expansion_tool
+from holdfast.fitting.cite_results import expansion_tool
 from holdfast.fitting.draft import Origins, origins_of
 from holdfast.fitting.state import Continuation, untold_in
 from holdfast.store.records import Edit, Patch, Standing, Trail, Turn
 from holdfast.store.refs import digest
-from holdfast.trim.standing import STAND, Fold, Stand, names_ref, originals_of
+from holdfast.trim.provenance import REPLACEMENT, Fold, Replacement, names_ref, originals_of
 from holdfast.wire import Conversation, Message, read
 from holdfast.wire.frame import pack, uneven_gaps, unpack
 from holdfast.wire.message import beginning, bytes_of, spans_of
@@ -140,19 +140,19 @@ def written(state: FitState, before: Before) -> Written:
     standings = []
     for n in range(shared, len(sent)):
         messages[lines[n].sha256] = bytes_of(sent[n])
-        stand = STAND.get(sent[n])
-        if stand is None:
+        replacement = REPLACEMENT.get(sent[n])
+        if replacement is None:
             continue
-        for name, original in zip(lines[n].originals, stand.originals, strict=True):
+        for name, original in zip(lines[n].originals, replacement.originals, strict=True):
             messages[name] = bytes_of(original)
         standings.append(
             Standing(
                 n,
                 lines[n].originals,
-                stand.edits,
-                stand.refs,
-                stand.own,
-                b"" if stand.fold is None else msgspec.json.encode(stand.fold),
+                replacement.edits,
+                replacement.refs,
+                replacement.own,
+                b"" if replacement.fold is None else msgspec.json.encode(replacement.fold),
             )
         )
     patches, replaced = _shortened(patches_of(state))
@@ -442,7 +442,9 @@ def state_of(
             messages.append(originals[0])
             continue
         fold = msgspec.json.decode(standing.digest, type=Fold) if standing.digest else None
-        STAND.put(message, Stand(originals, standing.edits, standing.refs, fold, standing.own))
+        REPLACEMENT.put(
+            message, Replacement(originals, standing.edits, standing.refs, fold, standing.own)
+        )
         messages.append(message)
     whole = sent.with_messages(tuple(messages))
     origins, untold = origins_of(messages), untold_in(messages)

@@ -33,7 +33,7 @@ from holdfast.expand.tool import NAME
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
 from holdfast.privacy import find
 from holdfast.tokens.counting import Correction
-from holdfast.trim.standing import edits_of
+from holdfast.trim.provenance import edits_of
 from holdfast.wire import Conversation, Message
 from holdfast.wire.places import places
 from holdfast.wire.responses import Kept

@@ -47,8 +47,8 @@ from holdfast.errors import (
     StoreError,
 )
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
-from holdfast.fitting.keeping import hidden_again, names_behind
 from holdfast.fitting.open_ahead import search_bytes
+from holdfast.fitting.restore import hidden_again, names_behind
 from holdfast.jobs import FoldSummaries
 from holdfast.store import Content, Scope, SessionRecord, Store, Turn
 from holdfast.store.records import OFFLINE, TurnParts

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from holdfast.fitting import FitState
 from holdfast.store.records import TurnParts
 from holdfast.tokens import TokenCount
-from holdfast.trim.standing import edits_of, fold_of
+from holdfast.trim.provenance import edits_of, fold_of
 from holdfast.wire import Message
 from holdfast.wire.running import RunningNote
 

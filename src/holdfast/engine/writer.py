@@ -20,7 +20,7 @@ from holdfast.privacy import flags_in_json
 from holdfast.store import Scope, SessionRecord, Store, Turn
 from holdfast.store.records import Patch
 from holdfast.store.refs import digest
-from holdfast.trim.standing import Sentence, Told
+from holdfast.trim.provenance import Sentence, Told
 from holdfast.wire.responses import Kept
 from holdfast.workers import Workers
 

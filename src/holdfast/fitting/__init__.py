@@ -1,11 +1,7 @@
-"""Make a request fit: within the limit, valid, the same bytes next time, every edit on record.
-
-draft → options · state → leaving → arrival · following · measure → offering · taking → folding →
-open_ahead · ending → fit, each using only what stands before it.
-"""
+"""Make a request fit: within the limit, valid, the same bytes next time, every edit on record."""
 
 from holdfast.fitting.fit import fit, fit_request
-from holdfast.fitting.folding import shared_engine
+from holdfast.fitting.fold_history import shared_engine
 from holdfast.fitting.options import HIGH_WATER, LOW_WATER, FitOptions
 from holdfast.fitting.state import FitState, Fitted, unfold
 

@@ -1,8 +1,8 @@
 """Names of the tools with which clients work with files and a shell, or search other tools.
 
-core tools: before deferring. An agent uses its file and shell tools in nearly every turn, so a
-search for each of them costs more than their schemas. Names are compared as clients declare them:
-a tool of an MCP server has the server's name before its own, and is never one of these.
+An agent uses its file and shell tools in nearly every turn, so a search for each of them costs more
+than their schemas. Names are compared as clients declare them: a tool of an MCP server has the
+server's name before its own, and is never one of these.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A request on its way out: what was asked, what it has become, and every edit between the two.
 
-draft: the first word of fitting. It is the one way to change a request: a step hands in what it
-made and why, and the draft sees to it that each message which is not the client's own stands for
-the client's messages it replaced, and that each change around the messages can be undone. So no
-difference between what was asked and what is sent goes without an edit, whoever made it.
+It is the one way to change a request: a step hands in what it made and why, and the draft sees to
+it that each message which is not the client's own stands for the client's messages it replaced, and
+that each change around the messages can be undone. So no difference between what was asked and what
+is sent goes without an edit, whoever made it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ import msgspec
 
 from holdfast.store.records import Edit, EditAction
 from holdfast.trim.anchors import MARK
-from holdfast.trim.standing import ADDED, STAND, Stand, edits_of, originals_of, refs_of
+from holdfast.trim.provenance import (
+    ADDED,
+    REPLACEMENT,
+    Replacement,
+    edits_of,
+    originals_of,
+    refs_of,
+)
 from holdfast.wire import DIALECTS, Conversation, Message
 from holdfast.wire.frame import Frame
 from holdfast.wire.message import beginning
@@ -186,16 +193,16 @@ def standing_for(
     `own` says which of them it is itself, if several were taken out beside it.
     """
     place = sum(len(originals_of(replaced)) for replaced in old[:own])
-    stand = STAND.get(old[own]) if own < len(old) else None
-    if stand is not None:
-        place = ADDED if stand.is_added else place + stand.own
-    STAND.put(
+    replacement = REPLACEMENT.get(old[own]) if own < len(old) else None
+    if replacement is not None:
+        place = ADDED if replacement.is_added else place + replacement.own
+    REPLACEMENT.put(
         message,
-        Stand(
+        Replacement(
             tuple(original for replaced in old for original in originals_of(replaced)),
             tuple(edit for replaced in old for edit in edits_of(replaced)) + edits,
             tuple(ref for replaced in old for ref in refs_of(replaced)) + refs,
-            None if stand is None else stand.fold,
+            None if replacement is None else replacement.fold,
             place,
         ),
     )

@@ -1,8 +1,8 @@
 """Make a request fit: the same request if it fits, else one with its middle folded, still valid.
 
-fit: the last word of fitting. What was decided once is replayed with the next request, byte for
-byte, so that the vendor's prompt cache keeps working; history is folded rarely, in one large step.
-Read `fit_request` from top to bottom: each step takes a draft and gives one, with its edits.
+What was decided once is replayed with the next request, byte for byte, so that the vendor's prompt
+cache keeps working; history is folded rarely, in one large step. Read `fit_request` from top to
+bottom: each step takes a draft and gives one, with its edits.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from typing import Any
 import msgspec
 
 from holdfast.cite import CitingRules
-from holdfast.fitting.arrival import cite_arrivals, expansion_tool
-from holdfast.fitting.deferring import defer, unclaimed_tokens
+from holdfast.fitting.cite_results import cite_arrivals, expansion_tool
 from holdfast.fitting.draft import Draft
-from holdfast.fitting.ending import cannot_fit, ended
-from holdfast.fitting.finding import goes_on
-from holdfast.fitting.folding import Folded, fold
+from holdfast.fitting.final_turn import cannot_fit, ended
+from holdfast.fitting.fold_history import Folded, fold
+from holdfast.fitting.found_tools import goes_on
 from holdfast.fitting.in_place import shorten_in_place, shortens_in_place, uses_tools
-from holdfast.fitting.keeping import keeping, put_back
-from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
-from holdfast.fitting.offering import (
+from holdfast.fitting.open_ahead import open_ahead, without_openings
+from holdfast.fitting.options import HIGH_WATER, LOW_WATER, FitOptions
+from holdfast.fitting.originals import Originals
+from holdfast.fitting.replay import take_up
+from holdfast.fitting.restore import keeping, put_back
+from holdfast.fitting.state import FitState, Fitted, added, untold_in
+from holdfast.fitting.thinking_blocks import unbind
+from holdfast.fitting.tool_directory import defer, unclaimed_tokens
+from holdfast.fitting.tool_offers import (
     ask_for_usage,
     go_on_recalling,
     offer_in_time,
     plan_offer,
     takes_tool,
 )
-from holdfast.fitting.open_ahead import open_ahead, without_openings
-from holdfast.fitting.options import HIGH_WATER, LOW_WATER, FitOptions
-from holdfast.fitting.state import FitState, Fitted, added, untold_in
-from holdfast.fitting.taking import take_up
-from holdfast.fitting.unbinding import unbind
 from holdfast.tokens import ModelContextRegistry, TokenCount
 from holdfast.tokens.counting import Correction
 from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition
@@ -61,16 +61,16 @@ def fit_request(
     """
     if options.offer_expand == "never":
         options = msgspec.structs.replace(options, opens=False)
-    leaving = Leaving(options.rules)
-    draft = take_up(body, options, state, hidden, leaving)
+    originals = Originals(options.rules)
+    draft = take_up(body, options, state, hidden, originals)
     measure = Measure.of(draft.asked, options, calibration)
     if state is not None and not goes_on(state, draft.asked, options, measure.model):
-        state, draft = None, take_up(draft.asked, options, None, hidden, leaving)
+        state, draft = None, take_up(draft.asked, options, None, hidden, originals)
     # Before anything is cited: what is, lets go of its texts, and they would be read once more.
     untouched = measure.count(draft.asked)
     if options.whole:
         options, draft = keeping(options), put_back(draft, options.whole, measure)
-    draft = defer(draft, options, state, measure, leaving)
+    draft = defer(draft, options, state, measure, originals)
     unclaimed = unclaimed_tokens(draft, options, measure)
     shortens = shortens_in_place(draft, options, state)
     offers = takes_tool(draft.now) and (uses_tools(draft.asked) or not shortens)
@@ -81,33 +81,33 @@ def fit_request(
     options = msgspec.structs.replace(options, rules=rules)
     offer = plan_offer(draft, options, state, measure)
     if options.cites and not shortens:
-        draft = cite_arrivals(draft, options, measure, leaving, offer.cost)
+        draft = cite_arrivals(draft, options, measure, originals, offer.cost)
     draft, shows = offer_in_time(draft, options, state, offer)
     draft = go_on_recalling(draft, options, state)
     if shortens:
-        folded = shorten_in_place(draft, measure, options, leaving)
+        folded = shorten_in_place(draft, measure, options, originals)
         options = msgspec.structs.replace(options, opens=False)  # its edits show no refs
     else:
         floor = state.floor if state is not None and draft.known else 0
         told = state.told if state is not None else {}
-        folded = fold(draft, measure, options, floor, leaving, told)
+        folded = fold(draft, measure, options, floor, originals, told)
         if folded.must_end and (closed := without_openings(draft)) is not draft:
-            folded = fold(closed, measure, options, floor, leaving, told)
+            folded = fold(closed, measure, options, floor, originals, told)
         folded = open_ahead(folded, options, measure)
     final = False
     if options.ends and folded.must_end:
-        last = ended(folded, measure, leaving, debug=options.debug)
+        last = ended(folded, measure, originals, debug=options.debug)
         final = last is not None
         folded = last or folded
     if not folded.fits:
-        raise cannot_fit(folded, measure, leaving)
+        raise cannot_fit(folded, measure, originals)
     if draft.asked.dialect in BINDING:
         folded = unbind(folded, state, measure)
     return _fitted(
         folded,
         options,
         state,
-        leaving,
+        originals,
         limit=measure.most,
         asked_count=untouched,
         unclaimed=unclaimed,
@@ -120,7 +120,7 @@ def _fitted(  # noqa: PLR0913 - all that was found out, once
     folded: Folded,
     options: FitOptions,
     state: FitState | None,
-    leaving: Leaving,
+    originals: Originals,
     *,
     limit: int,
     asked_count: TokenCount,
@@ -147,7 +147,7 @@ def _fitted(  # noqa: PLR0913 - all that was found out, once
             **_awaited(draft, state),
         ),
         # What went out before names nothing that was not stored then.
-        contents=leaving.contents(added(draft.now), draft.edits),
+        contents=originals.contents(added(draft.now), draft.edits),
         asked_count=asked_count,
         unclaimed=unclaimed,
         final=final,

@@ -1,8 +1,8 @@
 """Shorten a request to its limit without refs, for models that can open none.
 
-in_place: after measure and leaving, beside folding, before fit. Parts are chosen in
-trim/in_place.py. A request is shortened only if it does not fit. A conversation that grows is
-shortened further than that, so that its next turns keep their prefix and the provider's cache.
+Parts are chosen in trim/in_place.py. A request is shortened only if it does not fit. A conversation
+that grows is shortened further than that, so that its next turns keep their prefix and the
+provider's cache.
 
 Decide whether the model of a request can open refs; if not, the request is shortened in place.
 `shortens_in_place` is the only place that decides this. The proxy could add `expand_ref` to a
@@ -22,17 +22,17 @@ from itertools import count as count_from
 
 from holdfast.expand.finding import offered_pair
 from holdfast.expand.recalling import recall_tool
-from holdfast.fitting.arrival import openers
+from holdfast.fitting.cite_results import openers
 from holdfast.fitting.draft import Draft
-from holdfast.fitting.folding import Folded, keeps_rules
-from holdfast.fitting.leaving import Leaving
+from holdfast.fitting.fold_history import Folded, keeps_rules
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.options import FitOptions
+from holdfast.fitting.originals import Originals
 from holdfast.fitting.state import FitState
 from holdfast.trim.anchors import AnchorPreservationManager
 from holdfast.trim.in_place import InPlace
 from holdfast.trim.pieces import Bench, pieces_of
-from holdfast.trim.standing import edits_of, originals_of
+from holdfast.trim.provenance import edits_of, originals_of
 from holdfast.wire import DIALECTS, Conversation, Message
 from holdfast.wire.running import RunningNote
 from holdfast.wire.tools import offered_tools
@@ -48,15 +48,15 @@ _LEAVING_OUT = frozenset({"shorten", "drop"})
 
 
 def shorten_in_place(
-    draft: Draft, measure: Measure, options: FitOptions, leaving: Leaving
+    draft: Draft, measure: Measure, options: FitOptions, originals: Originals
 ) -> Folded:
     """Return the longest version of the request that fits, or the shortest if none does."""
     counted = measure.count(draft.now)
     if measure.fits(counted):
         return Folded(draft, counted, 0)
     went_on = 0 < draft.known < len(draft.now.messages)
-    originals = tuple(o for message in draft.now.messages for o in _originals(message))
-    states = _States(draft.with_messages(originals), measure, options, leaving)
+    restored = tuple(o for message in draft.now.messages for o in _originals(message))
+    states = _States(draft.with_messages(restored), measure, options, originals)
     smallest = states.at(states.most)
     size = measure.size(smallest.counted)
     if size > measure.most:
@@ -82,7 +82,7 @@ class _States:
     """Ever shorter versions of one request, each counted on first use."""
 
     def __init__(
-        self, draft: Draft, measure: Measure, options: FitOptions, leaving: Leaving
+        self, draft: Draft, measure: Measure, options: FitOptions, originals: Originals
     ) -> None:
         self._draft = draft
         self._measure = measure
@@ -91,8 +91,8 @@ class _States:
         bench = Bench(
             dialect=draft.now.dialect,
             measure=lambda piece: measure.tokens(draft.now, piece.messages),
-            keep=leaving.keep,
-            keep_run=leaving.keep_run,
+            keep=originals.keep,
+            keep_run=originals.keep_run,
         )
         self._parts = InPlace(pieces_of(draft.now, counted, anchors, draft.origins), bench)
         self._size = measure.size(counted)

@@ -1,7 +1,4 @@
-"""How large a request is, and how large it may be.
-
-measure: after options, before the steps that make it smaller.
-"""
+"""How large a request is, and how large it may be."""
 
 from __future__ import annotations
 

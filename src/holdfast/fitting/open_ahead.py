@@ -1,9 +1,9 @@
 """Open the hidden passage that a new user message asks for, before the model has to ask.
 
-open_ahead: after folding, before fit. The passage is appended to the message that asks, quoted with
-its ref: new content at the end, so the cached prefix stays and no extra call is needed. It is an
-edit like any other, so later requests replay it byte for byte. Only contents of this conversation
-are searched, as the client sends them again with each request; the store is not read.
+The passage is appended to the message that asks, quoted with its ref: new content at the end, so
+the cached prefix stays and no extra call is needed. It is an edit like any other, so later requests
+replay it byte for byte. Only contents of this conversation are searched, as the client sends them
+again with each request; the store is not read.
 
 docs/discussions/opening-ahead.md has the measurements behind the constants.
 """
@@ -19,7 +19,7 @@ from holdfast.errors import PrivacyError
 from holdfast.expand.content_match import ContentMatch, MatchRules, has_own_words, term_worths
 from holdfast.faults import logged_faults
 from holdfast.fitting.draft import Draft, standing_for
-from holdfast.fitting.folding import Folded
+from holdfast.fitting.fold_history import Folded
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.options import FitOptions
 from holdfast.fitting.state import FitState
@@ -29,7 +29,7 @@ from holdfast.search.words import fold
 from holdfast.store.records import Edit
 from holdfast.store.refs import canonical, digest, parse
 from holdfast.trim.anchors import MARK, asks
-from holdfast.trim.standing import STAND, edits_of, own_of, refs_of
+from holdfast.trim.provenance import REPLACEMENT, edits_of, own_of, refs_of
 from holdfast.wire import DIALECTS, Conversation, Message, Text
 from holdfast.wire.message import result_texts
 from holdfast.wire.running import RunningNote
@@ -128,8 +128,8 @@ def without_openings(draft: Draft) -> Draft:
 
 
 def _closed(message: Message) -> Message:
-    stand = STAND.get(message)
-    if stand is None or {edit.action for edit in stand.edits} != {"open"}:
+    replacement = REPLACEMENT.get(message)
+    if replacement is None or {edit.action for edit in replacement.edits} != {"open"}:
         return message
     return own_of(message)
 
@@ -282,14 +282,16 @@ def _with_hidden(
 
 def _hidden_by(message: Message) -> Iterator[HiddenMessage]:
     """Yield the client's messages that a sent message hides, as far as they hold results."""
-    stand = STAND.get(message)
-    if stand is None:
+    replacement = REPLACEMENT.get(message)
+    if replacement is None:
         return
-    if stand.fold is not None:
-        for original in stand.originals[-_MOST_CONTENTS:]:
+    if replacement.fold is not None:
+        for original in replacement.originals[-_MOST_CONTENTS:]:
             if original.size >= _LEAST_CONTENT and original.results:
                 original.let_texts_go()
-                yield HiddenMessage(original, stand.fold.refs, stand.fold.ref_id, message)
+                yield HiddenMessage(
+                    original, replacement.fold.refs, replacement.fold.ref_id, message
+                )
     elif any(edit.action == "cite" for edit in edits_of(message)):
         yield HiddenMessage(own_of(message), refs_of(message), "", message)
 

@@ -1,7 +1,7 @@
 """Whether a result is ours already: neither a citation nor what was opened is cited again.
 
-opened: before arrival. That follows from what was done in this conversation, not from how a result
-looks or how its call is named: a page of 207 KB that began like a citation once went out whole.
+That follows from what was done in this conversation, not from how a result looks or how its call is
+named: a page of 207 KB that began like a citation once went out whole.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from holdfast.errors import ExpandError
 from holdfast.expand.calls import parse_call
 from holdfast.expand.options import MOST_TOKENS
 from holdfast.store.refs import REF
-from holdfast.trim.standing import edits_of, originals_of, refs_of
+from holdfast.trim.provenance import edits_of, originals_of, refs_of
 from holdfast.wire import Message, ToolCall
 from holdfast.wire.message import result_texts
 

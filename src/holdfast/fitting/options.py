@@ -1,7 +1,7 @@
 """How a request is to be made to fit.
 
-options: after draft. One value goes through all layers, from the surface to the last step; what
-it holds is read where it is obeyed.
+One value goes through all layers, from the surface to the last step; what it holds is read where it
+is obeyed.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Decide whether a tool result stays whole or is cited when it arrives.
 
-policy: before arrival. Pure: a result, the pressure on the window and the rules come in, a decision
-with its reason comes out; no clock, no chance, no I/O. A result that stays is written to the
-provider's cache once and read again with every turn to come. A result that is hidden costs an extra
-call whenever the model needs it, and each such call reads the whole request again. While the window
-has ample room, content that the agent is about to work on is never hidden, and any other result is
-cited only where the tokens saved at once pay for the expected openings. All numbers stand in one
-table; docs/discussions/policy.md explains the rules and what they were measured on.
+Pure: a result, the pressure on the window and the rules come in, a decision with its reason comes
+out; no clock, no chance, no I/O. A result that stays is written to the provider's cache once and
+read again with every turn to come. A result that is hidden costs an extra call whenever the model
+needs it, and each such call reads the whole request again. While the window has ample room, content
+that the agent is about to work on is never hidden, and any other result is cited only where the
+tokens saved at once pay for the expected openings. All numbers stand in one table;
+docs/discussions/policy.md explains the rules and what they were measured on.
 """
 
 from __future__ import annotations

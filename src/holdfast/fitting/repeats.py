@@ -1,10 +1,10 @@
 """Which lines of a result stand already in what the model sees, and where.
 
-repeats: before pointing; it knows lines, not requests. Agents read a file again after an edit, run
-a test again, list a folder again: what they get stands above already, but for a few lines. Lines
-are told by hashes, so that of each earlier result eight bytes a line are held and no text; whoever
-points to some compares the lines themselves. Time is linear in the lines of the new result, and in
-those of the earlier ones.
+It knows lines, not requests. Agents read a file again after an edit, run a test again, list a
+folder again: what they get stands above already, but for a few lines. Lines are told by hashes, so
+that of each earlier result eight bytes a line are held and no text; whoever points to some compares
+the lines themselves. Time is linear in the lines of the new result, and in those of the earlier
+ones.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What fitting gives, and what it wants back with the next request.
-
-state: after draft.
-"""
+"""What fitting gives, and what it wants back with the next request."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from holdfast.store.records import Content, Edit
 from holdfast.tokens import TokenCount
 from holdfast.tokens.counting import NOT_RENDERED
 from holdfast.trim.in_place import WHY as IN_PLACE
-from holdfast.trim.standing import STAND, Fold, Told, fold_of
+from holdfast.trim.provenance import REPLACEMENT, Fold, Told, fold_of
 from holdfast.wire import Conversation, Message
 from holdfast.wire.message import Window
 from holdfast.wire.running import RunningNote
@@ -26,7 +23,7 @@ BY_ENDS = "cited a tool result by its ends"
 class FitState(msgspec.Struct, frozen=True):
     """The two faces of the last request, and what stands between them; pass it back with the next.
 
-    Which edits stand is known by the messages that were sent: see trim/standing.py.
+    Which edits stand is known by the messages that were sent: see trim/provenance.py.
     """
 
     asked: Conversation
@@ -118,7 +115,7 @@ def _asked_bytes(weight: int, messages: Sequence[Message]) -> int:
 
 def _own_bytes(weight: int, messages: Sequence[Message]) -> int:
     """Of what was sent, the messages that are not the client's own."""
-    return _asked_bytes(weight, [m for m in messages if STAND.get(m) is not None])
+    return _asked_bytes(weight, [m for m in messages if REPLACEMENT.get(m) is not None])
 
 
 _ASKED: RunningNote[int] = RunningNote("asked bytes", 0, _asked_bytes)

@@ -1,8 +1,7 @@
 """What a tool result was asked for, as its call tells: a file, a test run, a listing, a page.
 
-uses: the first word of the policy. It looks at names and at the first words of a command, never at
-the result, so that it costs nothing to speak of. What it cannot tell is left open: then the kind of
-the content says more.
+It looks at names and at the first words of a command, never at the result, so that it costs nothing
+to speak of. What it cannot tell is left open: then the kind of the content says more.
 
 The calls that results answer, and the words among their arguments.
 """

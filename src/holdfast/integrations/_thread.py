@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from holdfast.fitting.state import FitState
-from holdfast.trim.standing import STAND
+from holdfast.trim.provenance import REPLACEMENT
 from holdfast.wire import DIALECTS, Conversation, Message
 from holdfast.wire.strict import Limits, to_bytes
 
@@ -106,7 +106,7 @@ class Thread(Generic[M]):
         for message, (start, _) in zip(
             state.sent.messages[first:last], state.origins[first:last], strict=True
         ):
-            stand = STAND.get(message)
+            stand = REPLACEMENT.get(message)
             is_digest = stand is not None and stand.fold is not None
             is_added = stand is not None and stand.is_added
             own = start if stand is None else start + stand.own

@@ -2,7 +2,7 @@
 
 folding: after summarising, before running. A digest is extracted at once, and no request waits for
 a model. What the model says later is kept under a key of the very messages, and quoted when the
-session folds again anyway (see trim/telling.py); until then, and for ever if the model fails,
+session folds again anyway (see trim/summaries.py); until then, and for ever if the model fails,
 declines or says what its source does not, the extracts stand.
 """
 
@@ -25,8 +25,8 @@ from holdfast.summarise import SummarizationResult
 from holdfast.summarise.cache import cache_key
 from holdfast.summarise.levels import Place
 from holdfast.summarise.support import shared_words
-from holdfast.trim.standing import Sentence, Told
-from holdfast.trim.telling import transcript
+from holdfast.trim.provenance import Sentence, Told
+from holdfast.trim.summaries import transcript
 from holdfast.wire import DIALECTS, Message
 from holdfast.wire.strict import parse
 

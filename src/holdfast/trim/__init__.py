@@ -1,8 +1,4 @@
-"""Make conversations shorter, whole.
-
-standing → anchors, excerpts → pieces → gists → telling → edits → long_texts → pasted, chains →
-strategies, emergency → engine.
-"""
+"""Make conversations shorter, whole."""
 
 from holdfast.trim.anchors import (
     DEFAULT_ANCHORS,
@@ -14,7 +10,7 @@ from holdfast.trim.anchors import (
 from holdfast.trim.chains import Trimmed
 from holdfast.trim.engine import ContextOptimizationEngine, Effect, cannot_fit
 from holdfast.trim.pieces import Bench, Piece
-from holdfast.trim.standing import Fold, Stand
+from holdfast.trim.provenance import Fold, Replacement
 from holdfast.trim.strategies import (
     PROFILES,
     STRATEGIES,
@@ -41,7 +37,7 @@ __all__ = [
     "FrozenHeadsTailsStrategy",
     "Piece",
     "ProgressiveStrategy",
-    "Stand",
+    "Replacement",
     "SummarizationStrategy",
     "Trimmed",
     "cannot_fit",

@@ -1,6 +1,6 @@
 """What must survive every trim: system text, the first and the latest question, rules, results.
 
-anchors: after standing; knows messages, not tokens.
+Knows messages, not tokens.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from holdfast.errors import HoldfastError, SettingsError
-from holdfast.trim.standing import is_ours, own_of
+from holdfast.trim.provenance import is_ours, own_of
 from holdfast.wire import Message, Text
 from holdfast.wire.notes import SingleNote
 

@@ -1,9 +1,9 @@
 """Sequences of ever smaller states, which no budget changes: a budget only says where to stop.
 
-chains: after edits, before strategies. So a larger budget never keeps less than a smaller one, and
-never fails where that succeeded: both go down the same stairs, and the larger stops first or at
-the same step. A chain is walked by guesses, which cost little; only a state that is asked for is
-built. What is taken away at one step never comes back at a later one.
+So a larger budget never keeps less than a smaller one, and never fails where that succeeded: both
+go down the same stairs, and the larger stops first or at the same step. A chain is walked by
+guesses, which cost little; only a state that is asked for is built. What is taken away at one step
+never comes back at a later one.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from holdfast.trim.edits import (
 )
 from holdfast.trim.gists import Gist
 from holdfast.trim.pieces import Bench, Piece
-from holdfast.trim.standing import fold_of, originals_of
-from holdfast.trim.telling import has_room
+from holdfast.trim.provenance import fold_of, originals_of
+from holdfast.trim.summaries import has_room
 from holdfast.wire import Message
 
 

@@ -1,8 +1,8 @@
 """What may be done to pieces: fold them into a digest, shorten their results, take them out.
 
-edits: after telling. Whatever leaves is handed to the bench, which names its ref; what the bench
-does not take may not leave, and stays as it is. What is done is said in an `Edit`, which goes with
-the messages that stand in the place of what left.
+Whatever leaves is handed to the bench, which names its ref; what the bench does not take may not
+leave, and stays as it is. What is done is said in an `Edit`, which goes with the messages that take
+the place of what left.
 
 Pair each tool result that goes out with the text that the client sent for it. A message may hold
 other results than the client's own version of it: answers to calls that the client never saw were
@@ -25,18 +25,18 @@ from holdfast.trim.anchors import MARK
 from holdfast.trim.excerpts import middle_cut
 from holdfast.trim.gists import Gist
 from holdfast.trim.pieces import Bench, Piece
-from holdfast.trim.standing import (
+from holdfast.trim.provenance import (
     ADDED,
-    STAND,
+    REPLACEMENT,
     Fold,
-    Stand,
+    Replacement,
     edits_of,
     fold_of,
     originals_of,
     own_of,
     refs_of,
 )
-from holdfast.trim.telling import (
+from holdfast.trim.summaries import (
     CHARACTERS_PER_TOKEN,
     has_room,
     parts_of,
@@ -142,9 +142,11 @@ def edited(action: EditAction, what: str, why: str, old: Sequence[Piece], new: P
     )
     before_it = {id(message) for piece in old for message in piece.messages}
     for message in new.messages:
-        stand = STAND.get(message)
-        if stand is not None and id(message) not in before_it:
-            STAND.put(message, msgspec.structs.replace(stand, edits=(*stand.edits, edit)))
+        replacement = REPLACEMENT.get(message)
+        if replacement is not None and id(message) not in before_it:
+            REPLACEMENT.put(
+                message, msgspec.structs.replace(replacement, edits=(*replacement.edits, edit))
+            )
     return edit
 
 
@@ -183,7 +185,7 @@ def _digest(gist: Gist, absorbed: Fold, text: str, bench: Bench) -> Piece:
     message = Message(encode(value), "user", dialect)
     parts = (part.ref_id for part in absorbed.parts)
     refs = tuple(dict.fromkeys((absorbed.ref_id, *parts, *absorbed.refs)))
-    STAND.put(message, Stand(tuple(gist.originals), refs=refs, fold=absorbed))
+    REPLACEMENT.put(message, Replacement(tuple(gist.originals), refs=refs, fold=absorbed))
     piece = Piece((message,), absorbed.start, absorbed.stop, 0, "user", fold=absorbed)
     return msgspec.structs.replace(piece, tokens=bench.measure(piece))
 
@@ -233,19 +235,19 @@ def taken_out(piece: Piece, neighbour: Piece, bench: Bench) -> tuple[Piece, Edit
     )
     follows = neighbour.start >= piece.stop
     message = neighbour.messages[0 if follows else -1]
-    stand = STAND.get(message) or Stand((message,))
+    replacement = REPLACEMENT.get(message) or Replacement((message,))
     copy = Message(message.window, message.role, DIALECTS[message.dialect])
     MARK.carry(message, copy)
-    mine = stand.originals
-    own = stand.own + len(originals) if follows else stand.own
-    STAND.put(
+    mine = replacement.originals
+    own = replacement.own + len(originals) if follows else replacement.own
+    REPLACEMENT.put(
         copy,
         msgspec.structs.replace(
-            stand,
+            replacement,
             originals=(*originals, *mine) if follows else (*mine, *originals),
-            edits=(*stand.edits, edit),
-            refs=tuple(dict.fromkeys((*stand.refs, *filter(None, [ref])))),
-            own=ADDED if stand.is_added else own,
+            edits=(*replacement.edits, edit),
+            refs=tuple(dict.fromkeys((*replacement.refs, *filter(None, [ref])))),
+            own=ADDED if replacement.is_added else own,
         ),
     )
     messages = (copy, *neighbour.messages[1:]) if follows else (*neighbour.messages[:-1], copy)
@@ -300,10 +302,12 @@ def _shortened(message: Message, bench: Bench, most: int, *, one_line: bool) -> 
     if span is before:
         return message
     shortened = Message(span, message.role, dialect)
-    stand = STAND.get(message) or Stand((message,))
+    replacement = REPLACEMENT.get(message) or Replacement((message,))
     # The ref of what is cut now comes first: an edit names the first ref of what it made.
     refs = [*refs[len(refs_of(message)) :], *refs_of(message)]
-    STAND.put(shortened, msgspec.structs.replace(stand, refs=tuple(dict.fromkeys(refs))))
+    REPLACEMENT.put(
+        shortened, msgspec.structs.replace(replacement, refs=tuple(dict.fromkeys(refs)))
+    )
     MARK.carry(message, shortened)
     return shortened
 

@@ -1,10 +1,9 @@
 """What is done when all that may be folded is folded and it still does not fit, in this order.
 
-emergency: after chains and pasted, before the engine. Digests become terse; the middle of long
-results is cut, all of them a little before any of them much, and those of less important anchors
-first; then pasted documents are cited, and the middle of other long texts of the user is cut; then
-the lines that say what is gone go too, and at the very end more of the texts. Anchors stay whatever
-it takes (C15), of a long text both its ends.
+Digests become terse; the middle of long results is cut, all of them a little before any of them
+much, and those of less important anchors first; then pasted documents are cited, and the middle of
+other long texts of the user is cut; then the lines that say what is gone go too, and at the very
+end more of the texts. Anchors stay whatever it takes (C15), of a long text both its ends.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Choose a strategy, go down its states, fall back to a simpler one, and never lose an anchor.
 
-engine: the last step of trimming; used by fit.
+Used by fit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.trim.chains import Chain, Given, Trimmed, states
 from holdfast.trim.edits import where
 from holdfast.trim.emergency import emergency
 from holdfast.trim.pieces import Bench, Piece
-from holdfast.trim.standing import STAND, restored
+from holdfast.trim.provenance import REPLACEMENT, restored
 from holdfast.trim.strategies import (
     STRATEGIES,
     ChainStrategy,
@@ -259,7 +259,7 @@ def _named(pieces: Sequence[Piece]) -> str:
 
 def _own_place(piece: Piece) -> str:
     """Where a piece stands itself, without what was taken out beside it."""
-    first, last = STAND.get(piece.messages[0]), STAND.get(piece.messages[-1])
+    first, last = REPLACEMENT.get(piece.messages[0]), REPLACEMENT.get(piece.messages[-1])
     before = 0 if first is None or first.is_added else first.own
     behind = 0 if last is None or last.is_added else len(last.originals) - 1 - last.own
     return where(piece.start + before, piece.stop - behind)

@@ -1,8 +1,8 @@
 """Parts of texts that can be shown alone: cut between words, and unable to speak for us.
 
-excerpts: after standing; knows text, not messages. A cut never runs through a URL, a path, an id,
-a number or a character that is written with several code points: half of one is worse than none,
-because it still looks whole. Every look is at a bounded window, so a cut costs what it shows.
+Knows text, not messages. A cut never runs through a URL, a path, an id, a number or a character
+that is written with several code points: half of one is worse than none, because it still looks
+whole. Every look is at a bounded window, so a cut costs what it shows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Leave parts of a text out: whole lines are kept unchanged, and a line marks each gap.
 
-extracts: after excerpts; knows text, not messages. Kept lines are byte for byte the same, so that
-an agent can copy from them. The fences around a pasted file and the line with its name always stay:
-without them the lines of one file would read as those of another.
+Knows text, not messages. Kept lines are byte for byte the same, so that an agent can copy from
+them. The fences around a pasted file and the line with its name always stay: without them the lines
+of one file would read as those of another.
 """
 
 from __future__ import annotations

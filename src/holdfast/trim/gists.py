@@ -1,9 +1,8 @@
 """What a digest says of the messages it stands for: tools, questions, failures, where they are.
 
-gists: after pieces. A digest is a pure function of the client's messages, of what they cite and of
-their tokens, so that the same fold has the same bytes after a restart, and a fold of folds is the
-fold of all. A gist grows by one piece at a time, and guesses the size of its digest without
-writing it.
+A digest is a pure function of the client's messages, of what they cite and of their tokens, so that
+the same fold has the same bytes after a restart, and a fold of folds is the fold of all. A gist
+grows by one piece at a time, and guesses the size of its digest without writing it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from holdfast.quoting import FOLDED
 from holdfast.trim.anchors import asks
 from holdfast.trim.excerpts import error_line, plain, quote, security_line
 from holdfast.trim.pieces import Bench, Piece
-from holdfast.trim.standing import STAND, Fold, Part
+from holdfast.trim.provenance import REPLACEMENT, Fold, Part
 from holdfast.wire import Message, Text, ToolCall, ToolResult
 from holdfast.wire.notes import SingleNote
 
@@ -119,13 +118,13 @@ class Gist:
             self.refs.update(dict.fromkeys(piece.fold.refs))
             self._summaries.extend(filter(None, [piece.fold.summary]))
         for message in piece.messages:
-            stand = STAND.get(message)
-            if stand is None:
+            replacement = REPLACEMENT.get(message)
+            if replacement is None:
                 self._mention(message)
                 continue
-            if stand.fold is None:
-                self.refs.update(dict.fromkeys(stand.refs))
-            for original in stand.originals:
+            if replacement.fold is None:
+                self.refs.update(dict.fromkeys(replacement.refs))
+            for original in replacement.originals:
                 self._mention(original)
                 original.let_texts_go()  # another message is in its place: it is not read again
 

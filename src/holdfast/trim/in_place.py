@@ -1,9 +1,9 @@
 """Shorten a conversation in place, with the question in view, where the model can open no ref.
 
-in_place: after edits and worth. Clients without tools (aider, smolagents' CodeAgent, plain chats)
-cannot open citations and digests. So the parts of older contents that match the question least are
-left out, the oldest first among equal ones, and a line marks each gap. The order of removal depends
-on the conversation alone; the limit decides only the number of parts.
+Clients without tools (aider, smolagents' CodeAgent, plain chats) cannot open citations and digests.
+So the parts of older contents that match the question least are left out, the oldest first among
+equal ones, and a line marks each gap. The order of removal depends on the conversation alone; the
+limit decides only the number of parts.
 
 These parts are kept: system text, messages that act by their position, messages that a user marked
 or asked to have whole, the words of the latest question, and the newest message. Documents pasted
@@ -27,8 +27,8 @@ from holdfast.trim.chains import Trimmed
 from holdfast.trim.edits import edited
 from holdfast.trim.extracts import Part, left_out, parts_of, without
 from holdfast.trim.pieces import Bench, Piece
-from holdfast.trim.standing import STAND, Fold, Stand, originals_of, refs_of
-from holdfast.trim.worth import (
+from holdfast.trim.provenance import REPLACEMENT, Fold, Replacement, originals_of, refs_of
+from holdfast.trim.relevance import (
     PartedText,
     is_observation,
     latest_question,
@@ -340,8 +340,8 @@ def _spliced(message: Message, texts: Sequence[tuple[Block, str, str]]) -> Messa
     changes = {block.slot: encode(dialect.content(block, text)) for block, text, _ in texts}
     shorter = Message(splice_all(message.span, changes), message.role, dialect)
     refs = dict.fromkeys((*(ref for *_, ref in texts), *refs_of(message)))
-    stand = STAND.get(message) or Stand((message,))
-    STAND.put(shorter, msgspec.structs.replace(stand, refs=tuple(refs)))
+    replacement = REPLACEMENT.get(message) or Replacement((message,))
+    REPLACEMENT.put(shorter, msgspec.structs.replace(replacement, refs=tuple(refs)))
     return shorter
 
 
@@ -356,7 +356,7 @@ def _line_for(pieces: Sequence[Piece], bench: Bench) -> _Shorter:
     [value] = dialect.compose([Entry("user", (Text(text=left_out(len(originals), tokens)),))])
     message = Message(encode(value), "user", dialect)
     fold = Fold(pieces[0].start, pieces[-1].stop, tokens, ref_id=ref)
-    STAND.put(message, Stand(originals, refs=(ref,), fold=fold))
+    REPLACEMENT.put(message, Replacement(originals, refs=(ref,), fold=fold))
     line = Piece((message,), fold.start, fold.stop, 0, "user", fold=fold)
     line = msgspec.structs.replace(line, tokens=bench.measure(line))
     what = "left out messages that bear least on the question"

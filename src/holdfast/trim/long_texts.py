@@ -1,9 +1,9 @@
 """Cut the middle out of what a user wrote or pasted: only where nothing else may go.
 
-long_texts: after rewriting, before emergency. Some clients have no tool results: aider puts all its
-files into one message of the user, smolagents what its tools observed. Such a text may be larger
-than the window, and then the choice is between its middle and no answer at all. The beginning and
-the end stay, a ref opens the whole, and what the user marked stays as it is.
+Some clients have no tool results: aider puts all its files into one message of the user, smolagents
+what its tools observed. Such a text may be larger than the window, and then the choice is between
+its middle and no answer at all. The beginning and the end stay, a ref opens the whole, and what the
+user marked stays as it is.
 
 Write the texts of a user anew, shorter: what they were stays behind a ref, and is on record. Each
 text is written from the original, never from a shorter one: a ref leads to what the user sent.
@@ -26,7 +26,7 @@ from holdfast.trim.anchors import MARK
 from holdfast.trim.edits import edited
 from holdfast.trim.excerpts import middle_cut
 from holdfast.trim.pieces import Bench, Piece
-from holdfast.trim.standing import STAND, Stand, is_ours, own_of, refs_of
+from holdfast.trim.provenance import REPLACEMENT, Replacement, is_ours, own_of, refs_of
 from holdfast.wire import DIALECTS, Message, Text
 from holdfast.wire.notes import KeyedNote
 from holdfast.wire.strict import encode, splice
@@ -70,10 +70,10 @@ def _rewritten(message: Message, bench: Bench, rewrite: Rewrite) -> Message:
     if not refs:
         return message
     shorter = Message(span, message.role, dialect)
-    stand = STAND.get(message) or Stand((message,))
+    replacement = REPLACEMENT.get(message) or Replacement((message,))
     # The ref of what leaves now comes first: an edit names the first ref of what it made.
     named = tuple(dict.fromkeys((*refs, *refs_of(message))))
-    STAND.put(shorter, msgspec.structs.replace(stand, refs=named))
+    REPLACEMENT.put(shorter, msgspec.structs.replace(replacement, refs=named))
     return shorter
 
 

@@ -1,6 +1,6 @@
 """A conversation in pieces: exchanges with their tokens, and what may be done to each.
 
-pieces: after anchors; strategies choose among these, nothing here decides.
+Strategies choose among these, nothing here decides.
 
 Neighbouring messages of the client's as they are stored once they are folded: a JSON list. While a
 fold is sought, many runs are tried that are never stored, of messages that may be a whole body
@@ -17,7 +17,7 @@ import msgspec
 from holdfast.store.refs import digest, ref_id
 from holdfast.tokens import TokenCount
 from holdfast.trim.anchors import Anchor, asks
-from holdfast.trim.standing import Fold, Told, fold_of
+from holdfast.trim.provenance import Fold, Told, fold_of
 from holdfast.wire import Conversation, Message
 from holdfast.wire.exchanges import stays
 from holdfast.wire.message import spans_of

@@ -1,8 +1,7 @@
 """Ways to make a conversation shorter; each is a small object of one shape.
 
-strategies: after chains. A strategy turns pieces into fewer tokens' worth of pieces; it never
-touches an anchor, and it does not know limits: it is told a target. Ours are chains of states, of
-which the target chooses one.
+A strategy turns pieces into fewer tokens' worth of pieces; it never touches an anchor, and it does
+not know limits: it is told a target. Ours are chains of states, of which the target chooses one.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Literal, Protocol
 from holdfast.errors import SettingsError
 from holdfast.trim.chains import Chain, Cut, CutChain, FoldChain, InTurn, Trimmed, states
 from holdfast.trim.pieces import Bench, Piece
-from holdfast.trim.telling import transcript
+from holdfast.trim.summaries import transcript
 from holdfast.wire import Message
 
 _LONGEST_TOKEN = 6
@@ -188,7 +187,7 @@ class SummarizationStrategy(_Folding):
 
     A digest is extracted, unless `summarise` is given: then it is what that says of the folded
     messages, in about `summary_tokens`. If it fails, the digest is extracted. A session that has a
-    queue asks nobody while a request waits: see trim/telling.py.
+    queue asks nobody while a request waits: see trim/summaries.py.
     """
 
     name = "summarise"

@@ -25,7 +25,7 @@ from holdfast.faults import Faults
 from holdfast.quoting import MEMORY, NO_MORE, NO_STORE, NOT_OPENED, NOTHING_SAID, SHOWN_ABOVE
 from holdfast.store.deadline import store_deadline
 from holdfast.store.refs import REF
-from holdfast.trim.worth import latest_question, words_of
+from holdfast.trim.relevance import latest_question, words_of
 from holdfast.upstream.finding import ToolFinder
 from holdfast.wire import Conversation, Message
 from holdfast.wire.message import beginning, result_texts

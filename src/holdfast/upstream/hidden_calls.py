@@ -18,7 +18,7 @@ from holdfast.errors import BudgetExceededError, ContextOptimizationError, Store
 from holdfast.expand.finding import FINDERS
 from holdfast.faults import Faults
 from holdfast.fitting import FitOptions, Fitted
-from holdfast.fitting.deferring import deferred_tools
+from holdfast.fitting.tool_directory import deferred_tools
 from holdfast.privacy import check_unmasked
 from holdfast.tokens import count
 from holdfast.upstream.expansions import MOST_CALLS, Caps, Expansions

@@ -10,7 +10,7 @@ from rich.table import Column, Table
 
 from holdfast.fitting import Fitted
 from holdfast.fitting import fit as make_fit
-from holdfast.fitting.folding import estimated_savings
+from holdfast.fitting.fold_history import estimated_savings
 from holdfast.tokens import TokenCount, count
 from holdfast.trim import STRATEGIES
 from holdfast.trim.strategies import strategy_named

@@ -14,8 +14,8 @@ from holdfast.engine import Holdfast, Session
 from holdfast.errors import BudgetExceededError, ContextOptimizationError, StoreError
 from holdfast.faults import Faults
 from holdfast.fitting import FitOptions, FitState, Fitted
-from holdfast.fitting.deferring import deferred_tools
 from holdfast.fitting.draft import origins_of
+from holdfast.fitting.tool_directory import deferred_tools
 from holdfast.privacy import check_unmasked
 from holdfast.store.records import Edit, saved_tokens
 from holdfast.surfaces.proxy.client_ids import sender_of

@@ -26,7 +26,7 @@ from holdfast.store.refs import REF
 from holdfast.surfaces.proxy.incoming import Incoming
 from holdfast.surfaces.proxy.service import READING, Service
 from holdfast.surfaces.proxy.switches import PREFIX, AnswerSwitch
-from holdfast.trim.standing import STAND
+from holdfast.trim.provenance import REPLACEMENT
 from holdfast.wire import Conversation
 from holdfast.wire.responses import (
     CONTINUED,
@@ -301,7 +301,7 @@ async def _one_by_one(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
 
 def _refs_of(fitted: Fitted, hops: Sequence[Hop]) -> list[str]:
     """The stored contents that an answer was made from: those cited, and those opened."""
-    stands = (STAND.get(message) for message in fitted.state.sent.messages)
+    stands = (REPLACEMENT.get(message) for message in fitted.state.sent.messages)
     cited = [ref for stand in stands if stand is not None for ref in stand.refs]
     calls = [call for hop in hops for call, _ in hop.results]
     return cited + [ref[0] for call in calls for ref in REF.finditer(call.arguments)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from holdfast.engine.put_back import PutBack
-from holdfast.fitting.keeping import HIDING
+from holdfast.fitting.restore import HIDING
 from holdfast.store.records import Edit
 from holdfast.surfaces.proxy.dashboard import links
 from holdfast.surfaces.proxy.dashboard.html import (

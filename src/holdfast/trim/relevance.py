@@ -1,7 +1,7 @@
 """Score how well each part of a conversation's texts matches the latest question.
 
-worth: after extracts, before in_place. It calls no model: it searches all parts for the words of
-the question, and JSON for the fields that the question names. The same input has the same scores.
+It calls no model: it searches all parts for the words of the question, and JSON for the fields that
+the question names. The same input has the same scores.
 """
 
 from __future__ import annotations

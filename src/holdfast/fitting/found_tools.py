@@ -1,9 +1,9 @@
 """Tools that a model has found, as the provider loads them: from what it was told to what it calls.
 
-finding: before deferring. What a search brought is told in words, definition by definition: that
-serves every model. Where the provider holds the schemas back itself, references stand for these
-words, and it shows the model the definitions of the request. Words are what is kept with a turn, so
-that a session can go on with a model, or at an address, that knows nothing of references.
+What a search brought is told in words, definition by definition: that serves every model. Where the
+provider holds the schemas back itself, references stand for these words, and it shows the model the
+definitions of the request. Words are what is kept with a turn, so that a session can go on with a
+model, or at an address, that knows nothing of references.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ import holdfast
 from holdfast.cite import CitingRules, count
 from holdfast.expand import ExpandOptions, expand
 from holdfast.fitting import FitOptions, Fitted, fit, fit_request
-from holdfast.fitting.keeping import names_behind
 from holdfast.fitting.options import OfferExpand
+from holdfast.fitting.restore import names_behind
 from tests.engine.test_rebuild import follow, turns_of
 from tests.fitting.test_citing import DIALECTS, in_dialect
 from tests.support.steps import steps

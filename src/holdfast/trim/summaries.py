@@ -1,9 +1,9 @@
 """What a model says of folded messages: which it is asked about, and what a digest quotes of it.
 
-telling: after gists, before edits. A model is asked about originals, never about digests, and about
-each message once: a run that is folded again brings the parts that were asked about before, and
-what is new in it is a part of its own. A digest has the same room for quotations whether there are
-some yet or not; what has no room in it is left out whole, for half a sentence may say the opposite.
+A model is asked about originals, never about digests, and about each message once: a run that is
+folded again brings the parts that were asked about before, and what is new in it is a part of its
+own. A digest has the same room for quotations whether there are some yet or not; what has no room
+in it is left out whole, for half a sentence may say the opposite.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from holdfast.quoting import indented
 from holdfast.trim.excerpts import quote
 from holdfast.trim.gists import Gist
 from holdfast.trim.pieces import Bench
-from holdfast.trim.standing import Fold, Part, Sentence
+from holdfast.trim.provenance import Fold, Part, Sentence
 from holdfast.wire import Message, Text, ToolCall, ToolResult
 
 CHARACTERS_PER_TOKEN = (3, 2, 1)

@@ -1,9 +1,9 @@
 """How much room there is at each place of a request, and what its tokens cost.
 
-pressing: after measure and policy, before arrival. What stands before a result is weighed as it is
-sent, by bytes where they tell enough: the same for a request that goes on from another, for one
-that is seen for the first time, and after a restart. What was learnt about counting since does not
-change it, and a long conversation is not counted once more.
+What stands before a result is weighed as it is sent, by bytes where they tell enough: the same for
+a request that goes on from another, for one that is seen for the first time, and after a restart.
+What was learnt about counting since does not change it, and a long conversation is not counted once
+more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.fitting.draft import Draft
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.policy import Pressure
 from holdfast.tokens.prices import bundled, bundled_on
-from holdfast.trim.standing import shows_ref
+from holdfast.trim.provenance import shows_ref
 from holdfast.wire import Conversation, Message
 from holdfast.wire.running import RunningNote
 
@@ -64,7 +64,7 @@ _TURNS = 20
 """Requests that are likely to follow, and carry the tool again."""
 
 
-class Pressing:
+class ContextPressure:
     """Follows how full the window becomes, from message to message."""
 
     def __init__(self, draft: Draft, measure: Measure, tool: ToolCost) -> None:
@@ -134,7 +134,7 @@ def _is_marked(request: Conversation) -> bool:
 
 
 _WEIGHTS: RunningNote[int] = RunningNote("weights", 0, lambda tokens, _: tokens)
-"""By the model and its platform; `Pressing` adds, which knows how both count."""
+"""By the model and its platform; `ContextPressure` adds, which knows how both count."""
 
 
 def _with_openings(openings: int, messages: Sequence[Message]) -> int:

@@ -1,8 +1,8 @@
 """What is changed around the messages: tools that open refs and find turns, a stream's usage.
 
-offering: after arrival and measure, before folding. Tools stand first in what vendors cache, so the
-one that opens refs is there from the first request that has tools, and stays. Where the API takes a
-tool in a message, it comes there, behind the turn with the first ref.
+Tools stand first in what vendors cache, so the one that opens refs is there from the first request
+that has tools, and stays. Where the API takes a tool in a message, it comes there, behind the turn
+with the first ref.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 from holdfast.cite import CitingRules
 from holdfast.expand import recalling
 from holdfast.expand.tool import definition, is_opener, write
-from holdfast.fitting.arrival import expansion_tool
+from holdfast.fitting.cite_results import expansion_tool
+from holdfast.fitting.context_pressure import ToolCost
 from holdfast.fitting.draft import Draft, standing_for, where
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.options import FitOptions
-from holdfast.fitting.pressing import ToolCost
 from holdfast.fitting.state import FitState
 from holdfast.store.records import Edit
-from holdfast.trim.standing import edits_of, is_ours, names_ref, shows_ref
+from holdfast.trim.provenance import edits_of, is_ours, names_ref, shows_ref
 from holdfast.wire import Conversation, Message
 from holdfast.wire.chained import held_under
 from holdfast.wire.rules.common import openai_answers

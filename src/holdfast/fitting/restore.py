@@ -1,8 +1,8 @@
 """Put back what someone asked to have whole, and keep it so.
 
-keeping: after taking, before arrival. What was hidden is decided once and stands; only a person can
-have it otherwise, and says so by the names of the client's messages. From then on they go out as
-the client wrote them: no citation, and no fold as long as there is anything else to fold.
+What was hidden is decided once and stands; only a person can have it otherwise, and says so by the
+names of the client's messages. From then on they go out as the client wrote them: no citation, and
+no fold as long as there is anything else to fold.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holdfast.fitting.options import FitOptions
 from holdfast.fitting.state import FitState
 from holdfast.store.records import Edit
 from holdfast.trim.anchors import AnchorDefinition
-from holdfast.trim.standing import edits_of, originals_of, own_of, refs_of
+from holdfast.trim.provenance import edits_of, originals_of, own_of, refs_of
 from holdfast.wire import Message, validate
 from holdfast.wire.places import fingerprint
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from holdfast.trim import FoldStrategy
 from holdfast.trim.edits import fold
 from holdfast.trim.pieces import Piece
-from holdfast.trim.standing import Fold, Part, Sentence, Told
-from holdfast.trim.telling import quotations, transcript
+from holdfast.trim.provenance import Fold, Part, Sentence, Told
+from holdfast.trim.summaries import quotations, transcript
 from tests.trim.test_fit import talk
 from tests.trim.test_ladder import Workshop, says
 

@@ -1,9 +1,9 @@
 """What a message that goes out stands for, where it is not the client's own.
 
-standing: the first word of trimming. Every message that goes out either is one of the client's, or
-carries a `Stand`: the client's messages in whose place it is (none, if it was added) and the edits
-that put it there. So what the client sent can be told from what goes out, and nothing that we
-wrote is ever taken for the user's words.
+Every message that goes out either is one of the client's, or carries a `Replacement`: the client's
+messages in whose place it is (none, if it was added) and the edits that put it there. So what the
+client sent can be told from what goes out, and nothing that we wrote is ever taken for the user's
+words.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ class Fold(msgspec.Struct, frozen=True):
 
 
 ADDED = -1
-"""`Stand.own` of a message that was added, and stands for what was taken out beside it."""
+"""`Replacement.own` of a message that was added, and stands for what was taken out beside it."""
 
 
-class Stand(msgspec.Struct, frozen=True):
+class Replacement(msgspec.Struct, frozen=True):
     """Why a message goes out that the client did not write so."""
 
     originals: tuple[Message, ...]
@@ -97,42 +97,42 @@ class Stand(msgspec.Struct, frozen=True):
         return not self.originals or self.own == ADDED
 
     def __repr__(self) -> str:
-        return f"<Stand for {len(self.originals)} messages, {len(self.edits)} edits>"
+        return f"<Replacement for {len(self.originals)} messages, {len(self.edits)} edits>"
 
 
-STAND: SingleNote[Stand] = SingleNote("stand")
+REPLACEMENT: SingleNote[Replacement] = SingleNote("stand")
 
 
 def originals_of(message: Message) -> tuple[Message, ...]:
     """The client's own messages that a message stands for."""
-    stand = STAND.get(message)
-    return (message,) if stand is None else stand.originals
+    replacement = REPLACEMENT.get(message)
+    return (message,) if replacement is None else replacement.originals
 
 
 def own_of(message: Message) -> Message:
     """The client's own message that a message is, or was before it was shortened."""
-    stand = STAND.get(message)
-    if stand is None or stand.fold is not None or stand.is_added:
+    replacement = REPLACEMENT.get(message)
+    if replacement is None or replacement.fold is not None or replacement.is_added:
         return message
-    return stand.originals[stand.own]
+    return replacement.originals[replacement.own]
 
 
 def edits_of(message: Message) -> tuple[Edit, ...]:
     """Why a message is not the client's own; nothing if it is."""
-    stand = STAND.get(message)
-    return () if stand is None else stand.edits
+    replacement = REPLACEMENT.get(message)
+    return () if replacement is None else replacement.edits
 
 
 def refs_of(message: Message) -> tuple[str, ...]:
     """The refs that we have put into a message."""
-    stand = STAND.get(message)
-    return () if stand is None else stand.refs
+    replacement = REPLACEMENT.get(message)
+    return () if replacement is None else replacement.refs
 
 
 def fold_of(message: Message) -> Fold | None:
     """What a digest stands for; None if the message is none."""
-    stand = STAND.get(message)
-    return None if stand is None else stand.fold
+    replacement = REPLACEMENT.get(message)
+    return None if replacement is None else replacement.fold
 
 
 def is_ours(message: Message) -> bool:
@@ -140,8 +140,8 @@ def is_ours(message: Message) -> bool:
 
     One whose results we shortened is still the client's.
     """
-    stand = STAND.get(message)
-    return stand is not None and (stand.fold is not None or stand.is_added)
+    replacement = REPLACEMENT.get(message)
+    return replacement is not None and (replacement.fold is not None or replacement.is_added)
 
 
 def restored(messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -149,7 +149,7 @@ def restored(messages: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(original for message in messages for original in originals_of(message))
 
 
-# --- refs that stand in messages ----------------------------------------------------------------
+# --- refs in messages ---------------------------------------------------------------------------
 
 
 def names_ref(conversation: Conversation) -> bool:

@@ -1,8 +1,8 @@
 """Make a request smaller that is too large: rarely, and in one large step.
 
-folding: after measure and batch, before fit. First the older results give way to citations, all at
-once; if that is not enough, the oldest history is folded. The ladder of ever smaller requests does
-not depend on the limit, which only says where to stop: a larger one never keeps less.
+First the older results give way to citations, all at once; if that is not enough, the oldest
+history is folded. The ladder of ever smaller requests does not depend on the limit, which only says
+where to stop: a larger one never keeps less.
 
 Cite the older results of a request together, before history is folded: one step, one new prefix.
 Results that stayed whole when they came are the largest part of a full window, and a citation keeps
@@ -22,14 +22,14 @@ import msgspec
 
 from holdfast.cite import is_long
 from holdfast.errors import PrivacyError
-from holdfast.fitting.arrival import Citing, cite_at, openers
+from holdfast.fitting.cite_results import Citing, cite_at, openers
 from holdfast.fitting.draft import Draft
-from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
-from holdfast.fitting.offering import offer, offer_in_front
 from holdfast.fitting.options import FitOptions
-from holdfast.fitting.pointing import without_unnamed
+from holdfast.fitting.originals import Originals
+from holdfast.fitting.pointers import without_unnamed
 from holdfast.fitting.policy import Arrival, Decision, rule_for
+from holdfast.fitting.tool_offers import offer, offer_in_front
 from holdfast.fitting.uses import scalars, use_of
 from holdfast.tokens import TokenCount
 from holdfast.trim.anchors import AnchorPreservationManager, asks
@@ -37,7 +37,7 @@ from holdfast.trim.chains import Trimmed
 from holdfast.trim.engine import ContextOptimizationEngine
 from holdfast.trim.long_texts import question_of
 from holdfast.trim.pieces import Bench, pieces_of
-from holdfast.trim.standing import Told, own_of
+from holdfast.trim.provenance import Told, own_of
 from holdfast.trim.strategies import STRATEGIES
 from holdfast.wire import Conversation, Message
 from holdfast.wire.message import result_texts
@@ -54,7 +54,7 @@ _GIVES_WAY = Decision("cite", "older than the last exchanges, and the window is 
 _FILE = re.compile(r"[\w.-]{1,100}\.\w{1,10}\b")
 
 
-def cite_older(draft: Draft, options: FitOptions, leaving: Leaving) -> Draft:
+def cite_older(draft: Draft, options: FitOptions, originals: Originals) -> Draft:
     """The request with citations in the place of its older results; the same if none may go."""
     rules = options.rules
     edited = _edited_files(draft.now)
@@ -67,7 +67,7 @@ def cite_older(draft: Draft, options: FitOptions, leaving: Leaving) -> Draft:
         return _GIVES_WAY if _is_own(arrival.text, messages[n]) else _WHOLE
 
     citing = Citing(rules, options.citer, openers(draft.asked), gives_way, LEAST_SAVED)
-    return cite_at(_older(draft.now, options), draft, citing, leaving)
+    return cite_at(_older(draft.now, options), draft, citing, originals)
 
 
 def _is_own(text: str, message: Message) -> bool:
@@ -139,7 +139,7 @@ def fold(
     measure: Measure,
     options: FitOptions,
     floor: int,
-    leaving: Leaving,
+    originals: Originals,
     told: Told,
 ) -> Folded:
     """Bring a request within the limit if folding can, and as low as it is worth while at it.
@@ -159,13 +159,13 @@ def fold(
     if not due and measure.fits(counted):
         return Folded(draft, counted, floor)
     offered = offer(without_unnamed(draft), options, new=True)  # what leaves has a ref
-    cited = cite_older(offered, options, leaving) if options.cites else offered
+    cited = cite_older(offered, options, originals) if options.cites else offered
     smallest = Folded(cited, measure.count(cited.now), floor, fits=False)
     enough = (options.high_water - LEAST_GAIN) * measure.most
     if cited is not offered and measure.size(smallest.counted) <= enough:
         return smallest._replace(fits=True)
     unfolded = offer_in_front(cited, options)
-    steps = _steps(unfolded, measure, options, target, leaving, told)
+    steps = _steps(unfolded, measure, options, target, originals, told)
     for folded in steps:
         smallest = folded
         if measure.fits(folded.counted):
@@ -185,7 +185,7 @@ def _steps(
     measure: Measure,
     options: FitOptions,
     target: float,
-    leaving: Leaving,
+    originals: Originals,
     told: Told,
 ) -> Iterator[Folded]:
     """Ever smaller requests, from the first that may reach the target on."""
@@ -198,9 +198,9 @@ def _steps(
     bench = Bench(
         dialect=draft.now.dialect,
         measure=lambda piece: measure.tokens(draft.now, piece.messages),
-        keep=leaving.keep,
-        keep_run=leaving.keep_run,
-        cite=_document_citer(draft.now, options, leaving) if options.cites else None,
+        keep=originals.keep,
+        keep_run=originals.keep_run,
+        cite=_document_citer(draft.now, options, originals) if options.cites else None,
         opener=options.rules.opener,
         told=told,
         summary_tokens=options.summary_tokens,
@@ -228,7 +228,7 @@ def estimated_savings(conversation: Conversation, counted: TokenCount) -> dict[s
 
 
 def _document_citer(
-    now: Conversation, options: FitOptions, leaving: Leaving
+    now: Conversation, options: FitOptions, originals: Originals
 ) -> Callable[[str, str, int], tuple[str, str]]:
     """Who cites the document in a user's message, for what is said beside it and asked last."""
     latest = next(filter(asks, reversed(now.messages)), None)
@@ -241,10 +241,10 @@ def _document_citer(
         try:
             citation = options.citer(document, question=question, tool="", rules=rules)
         except PrivacyError:
-            leaving.refused = True
+            originals.refused = True
             return "", ""
         if citation.content is not None:
-            leaving.cited(citation.content)
+            originals.cited(citation.content)
         return citation.ref_id, citation.text
 
     return cite

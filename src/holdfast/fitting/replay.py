@@ -1,8 +1,8 @@
 """Take a request up: what went out last time, what is new, and what the provider would refuse.
 
-taking: after following, before fit. Clients send their whole history with each request. What was
-decided about it before is replayed, byte for byte; what the client never saw is brought back; and
-what is broken is mended. Each of these is an edit.
+Clients send their whole history with each request. What was decided about it before is replayed,
+byte for byte; what the client never saw is brought back; and what is broken is mended. Each of
+these is an edit.
 
 Continue from the last request where the client sends the same history in another shape. Clients
 move their cache marks with every request, and write a text as a string or as a list with one part:
@@ -22,13 +22,13 @@ import msgspec
 
 from holdfast.expand.finding import OUR_TOOLS
 from holdfast.fitting.draft import Draft, Explain, because, client_range, copied, where
-from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.options import FitOptions
+from holdfast.fitting.originals import Originals
 from holdfast.fitting.state import FitState
 from holdfast.store.records import Edit
 from holdfast.tokens.counting import message_tokens
 from holdfast.trim.anchors import MARK
-from holdfast.trim.standing import STAND, originals_of
+from holdfast.trim.provenance import REPLACEMENT, originals_of
 from holdfast.wire import Conversation, Message, read, validate
 from holdfast.wire.exchanges import group
 from holdfast.wire.message import beginning, spans_of
@@ -77,11 +77,11 @@ def _groups(sent: Sequence[Message]) -> Iterator[list[Message]]:
     """
     group: list[Message] = []
     for message in sent:
-        stand = STAND.get(message)
+        replacement = REPLACEMENT.get(message)
         is_part = (
-            stand is not None
-            and not stand.originals
-            and any(edit.action == "rejoin" for edit in stand.edits)
+            replacement is not None
+            and not replacement.originals
+            and any(edit.action == "rejoin" for edit in replacement.edits)
         )
         if group and not is_part:
             yield group
@@ -94,13 +94,15 @@ def _groups(sent: Sequence[Message]) -> Iterator[list[Message]]:
 def _on_new_bytes(group: list[Message], moved: Mapping[int, Message]) -> list[Message]:
     """Return what went out for a message, with the cache marks that the client sets now."""
     first = group[0]
-    stand = STAND.get(first)
-    if stand is None:
+    replacement = REPLACEMENT.get(first)
+    if replacement is None:
         return [moved.get(id(first), first), *group[1:]]
-    if moved.keys().isdisjoint(map(id, stand.originals)):
+    if moved.keys().isdisjoint(map(id, replacement.originals)):
         return group
-    originals = tuple(moved.get(id(original), original) for original in stand.originals)
-    if stand.fold is not None:  # a digest has no marks; behind it may stand the rest of an answer
+    originals = tuple(moved.get(id(original), original) for original in replacement.originals)
+    if (
+        replacement.fold is not None
+    ):  # a digest has no marks; behind it may stand the rest of an answer
         followers = [first, *with_marks(group[1:], originals[-1:])]
     else:
         followers = with_marks(group, [one for one in originals if one.role == first.role])
@@ -108,9 +110,9 @@ def _on_new_bytes(group: list[Message], moved: Mapping[int, Message]) -> list[Me
         followers[0] = copied(first)
     for before, now in zip(group, followers, strict=True):
         if now is not before:
-            STAND.carry(before, now)
+            REPLACEMENT.carry(before, now)
             MARK.carry(before, now)
-    STAND.put(followers[0], msgspec.structs.replace(stand, originals=originals))
+    REPLACEMENT.put(followers[0], msgspec.structs.replace(replacement, originals=originals))
     return followers
 
 
@@ -119,7 +121,7 @@ def take_up(
     options: FitOptions,
     state: FitState | None,
     hidden: Sequence[Kept],
-    leaving: Leaving,
+    originals: Originals,
 ) -> Draft:
     """Read a request and put what went out last time before what is new."""
     if state is not None and state.refs and not options.opens:
@@ -137,7 +139,7 @@ def take_up(
         # What was sent before does not go with what the client added, such as a late result of a
         # call that was taken out as unanswered. Its own request is whole: begin anew from that.
         draft = _with_hidden(_replayed(asked, None), hidden, model, options.platform)
-    return _mended(draft, model, options.platform, leaving)
+    return _mended(draft, model, options.platform, originals)
 
 
 def _replayed(asked: Conversation, state: FitState | None) -> Draft:
@@ -204,24 +206,26 @@ def is_valid(draft: Draft, model: str) -> bool:
     return next(violations, None) is None
 
 
-def _mended(draft: Draft, model: str, platform: str, leaving: Leaving) -> Draft:
+def _mended(draft: Draft, model: str, platform: str, originals: Originals) -> Draft:
     """Mend what can be mended; what cannot, the provider will name."""
     mended = mend(draft.now, model)
     if not mended.actions or not mended.conversation.messages:
         return draft  # of a request with nothing left in it, the provider says best what is wrong
-    if leaving.would_lose(draft.now.messages, mended.conversation.messages):
+    if originals.would_lose(draft.now.messages, mended.conversation.messages):
         return draft  # nothing would bring it back
-    return draft.changed(mended.conversation, _mending(draft, mended.actions, leaving, platform))
+    return draft.changed(mended.conversation, _mending(draft, mended.actions, originals, platform))
 
 
-def _mending(draft: Draft, actions: Sequence[Action], leaving: Leaving, platform: str) -> Explain:
+def _mending(
+    draft: Draft, actions: Sequence[Action], originals: Originals, platform: str
+) -> Explain:
     model = draft.asked.model or ""
 
     def explain(
         old: Sequence[Message], now: Sequence[Message], start: int, stop: int
     ) -> tuple[Edit, ...]:
-        originals = [one for message in old for one in originals_of(message)]
-        whole = b"[" + b",".join(spans_of(originals)) + b"]"
+        replaced = [one for message in old for one in originals_of(message)]
+        whole = b"[" + b",".join(spans_of(replaced)) + b"]"
         before = message_tokens(draft.now, tuple(old), model, platform)
         after = message_tokens(draft.now, tuple(now), model, platform)
         why, rules = _reasons(actions, draft, start, stop)
@@ -233,7 +237,7 @@ def _mending(draft: Draft, actions: Sequence[Action], leaving: Leaving, platform
                 where=where(start, stop),
                 from_tokens=round(before),
                 to_tokens=round(after),
-                ref_id=leaving.keep("message", whole, before),
+                ref_id=originals.keep("message", whole, before),
                 start=start,
                 stop=stop,
             ),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import holdfast
 from holdfast.engine.record import Before, asked_body, last_sides, written
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
-from holdfast.fitting.finding import load_found
+from holdfast.fitting.found_tools import load_found
 from holdfast.fitting.options import LazyRules
 from holdfast.settings import Settings
 from holdfast.store.records import Turn

@@ -1,8 +1,7 @@
 """Cite long tool results when they arrive; the same message gets the same citation every time.
 
-arrival: after leaving and pressing, before fit. What is cited is the policy's to say: see
-policy.py. What a citation depends on is all in the conversation: the result, the call, what stands
-before it, and the user's last question.
+What is cited is the policy's to say: see policy.py. What a citation depends on is all in the
+conversation: the result, the call, what stands before it, and the user's last question.
 """
 
 from __future__ import annotations
@@ -17,22 +16,22 @@ from holdfast.cite import Citation, CitingRules, is_long
 from holdfast.cite.remainder import REPEATED
 from holdfast.errors import PrivacyError
 from holdfast.expand.tool import NAME, OTHER_NAME, is_opener
+from holdfast.fitting.context_pressure import LEAST_CACHED, ContextPressure, ToolCost
 from holdfast.fitting.draft import Draft, standing_for
-from holdfast.fitting.keeping import is_kept
-from holdfast.fitting.leaving import Leaving
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.opened import brought_back, cited_by_client, is_opened
 from holdfast.fitting.options import FitOptions
-from holdfast.fitting.pointing import Above, pointed, stays, was_pointed
+from holdfast.fitting.originals import Originals
+from holdfast.fitting.pointers import Above, pointed, stays, was_pointed
 from holdfast.fitting.policy import Arrival, Decision, decide, rule_for
-from holdfast.fitting.pressing import LEAST_CACHED, Pressing, ToolCost
+from holdfast.fitting.restore import is_kept
 from holdfast.fitting.state import BY_ENDS
 from holdfast.fitting.uses import call_of, calls_before, scalars
 from holdfast.store.records import Edit
 from holdfast.store.refs import DIGITS, canonical_parts, parse
 from holdfast.trim.anchors import asks
 from holdfast.trim.long_texts import question_of
-from holdfast.trim.standing import refs_of
+from holdfast.trim.provenance import refs_of
 from holdfast.wire import DIALECTS, Block, Conversation, Message, ToolCall
 from holdfast.wire.blocks import hollow
 from holdfast.wire.long_strings import utf8
@@ -93,7 +92,7 @@ class CitedMessage(NamedTuple):
 
 
 def cite_arrivals(
-    draft: Draft, options: FitOptions, measure: Measure, leaving: Leaving, tool: ToolCost
+    draft: Draft, options: FitOptions, measure: Measure, originals: Originals, tool: ToolCost
 ) -> Draft:
     """Cite what it pays to cite among the messages that did not go out before.
 
@@ -101,7 +100,7 @@ def cite_arrivals(
     refs, where nothing was cited before.
     """
     rules = options.rules
-    pressing, above = Pressing(draft, measure, tool), Above(draft.known)
+    pressing, above = ContextPressure(draft, measure, tool), Above(draft.known)
     sent_before = draft.sent_before
     points = rules.repeats and stays(draft.now)
 
@@ -130,7 +129,7 @@ def cite_arrivals(
     if options.whole:
         places = [n for n in places if not is_kept(draft.now.messages[n], options.whole)]
     citing = Citing(rules, options.citer, openers(draft.asked), weighed, sent_before=sent_before)
-    return cite_at(places, draft, citing, leaving)
+    return cite_at(places, draft, citing, originals)
 
 
 def openers(asked: Conversation) -> set[str]:
@@ -138,7 +137,7 @@ def openers(asked: Conversation) -> set[str]:
     return {tool.name for tool in offered_tools(asked) if is_opener(tool)}
 
 
-def cite_at(places: Sequence[int], draft: Draft, citing: Citing, leaving: Leaving) -> Draft:
+def cite_at(places: Sequence[int], draft: Draft, citing: Citing, originals: Originals) -> Draft:
     """Cite the results of messages at some places, as far as they may not stay whole."""
     messages = list(draft.now.messages)
     edits: list[Edit] = []
@@ -155,7 +154,7 @@ def cite_at(places: Sequence[int], draft: Draft, citing: Citing, leaving: Leavin
         edits.extend(cited.edits)
         for citation in cited.citations:
             if citation.content is not None:
-                leaving.cited(citation.content)
+                originals.cited(citation.content)
     return draft.with_messages(tuple(messages), *edits) if edits else draft
 
 

@@ -1,8 +1,8 @@
 """Let go of thinking that an edit has made invalid.
 
-unbinding: after folding, before fit. On models with preserved thinking a thinking block is bound
-to the exact system, tools and messages that it was an answer to; the provider refuses the request
-once something before it has changed. Thinking may go from a place on, and then all of it must.
+On models with preserved thinking a thinking block is bound to the exact system, tools and messages
+that it was an answer to; the provider refuses the request once something before it has changed.
+Thinking may go from a place on, and then all of it must.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.fitting.draft import because
-from holdfast.fitting.folding import Folded
+from holdfast.fitting.fold_history import Folded
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.state import FitState
 from holdfast.store.records import Edit

@@ -1,10 +1,9 @@
 """Point from a result to lines that stand above, in the place of sending them once more.
 
-pointing: after repeats and policy, before arrival. Nothing is hidden by it: what is left out stands
-in an earlier result as the model is sent that, verbatim and in a row. It depends on the messages
-before the result alone, so that the same conversation gets the same; what was decided is replayed.
-When a result that is pointed to gives way later, the pointer stays as it went out: it opens its own
-original.
+Nothing is hidden by it: what is left out stands in an earlier result as the model is sent that,
+verbatim and in a row. It depends on the messages before the result alone, so that the same
+conversation gets the same; what was decided is replayed. When a result that is pointed to gives way
+later, the pointer stays as it went out: it opens its own original.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from holdfast.fitting.repeats import (
     telling,
 )
 from holdfast.fitting.uses import call_of, calls_before, scalars
-from holdfast.trim.standing import STAND, edits_of, own_of, refs_of
+from holdfast.trim.provenance import REPLACEMENT, edits_of, own_of, refs_of
 from holdfast.wire import Conversation, Message, ToolCall, ToolResult
 from holdfast.wire.message import result_texts
 from holdfast.wire.notes import SingleNote
@@ -195,8 +194,8 @@ def was_pointed(citation: Citation, messages: Sequence[Message]) -> bool:
 
 def pointed(message: Message) -> Message:
     """The client's message whose results point above; any other message itself."""
-    stand = STAND.get(message)
-    if stand is None or {edit.action for edit in stand.edits} != {"repeat"}:
+    replacement = REPLACEMENT.get(message)
+    if replacement is None or {edit.action for edit in replacement.edits} != {"repeat"}:
         return message
     return own_of(message)
 

@@ -14,7 +14,7 @@ from holdfast.expand.tool import NAME, OTHER_NAME
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
 from holdfast.wire import validate
 from tests.fitting.test_citing import chat, in_dialect, log, refs_in, tool_names
-from tests.fitting.test_offering import parts
+from tests.fitting.test_tool_offers import parts
 from tests.provider.tool_changes import BETA, added, claude_violations, responses_violations
 
 CLAUDE, GPT = "anthropic", "openai-responses"

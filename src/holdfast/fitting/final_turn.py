@@ -1,10 +1,9 @@
 """The last turn of a conversation that can grow no more: the model is asked to come to its end.
 
-ending: after folding, before fit. The guard decides and says so; this makes the request that it
-wants. The tools stay where they are, so that the vendor's cache holds, and may not be called; only
-where that does not fit are they withheld, and then the edit says which. Tools that take more than
-half of the limit are simply too many, which is an error. A tool of the client's for
-its final report stays usable.
+The guard decides and says so; this makes the request that it wants. The tools stay where they are,
+so that the vendor's cache holds, and may not be called; only where that does not fit are they
+withheld, and then the edit says which. Tools that take more than half of the limit are simply too
+many, which is an error. A tool of the client's for its final report stays usable.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from typing import Any
 from holdfast.errors import BudgetExceededError
 from holdfast.expand.tool import write as write_tool
 from holdfast.fitting.draft import Draft, because
-from holdfast.fitting.folding import Folded
-from holdfast.fitting.leaving import Leaving
+from holdfast.fitting.fold_history import Folded
 from holdfast.fitting.measure import Measure
+from holdfast.fitting.originals import Originals
 from holdfast.guard import ContextGuard, TargetContextConfig
 from holdfast.guard.final_turn import FINAL_REPORT_TOOL
 from holdfast.guard.telemetry import log as tell
@@ -46,7 +45,7 @@ _NONE: dict[str, Any] = {
 
 
 def ended(
-    folded: Folded, measure: Measure, leaving: Leaving, *, debug: bool = False
+    folded: Folded, measure: Measure, originals: Originals, *, debug: bool = False
 ) -> Folded | None:
     """The request as a last one; None if it would not fit even so, or nothing was answered yet."""
     draft = folded.draft
@@ -56,7 +55,7 @@ def ended(
     last = _told(_forbidden(draft), guard.guidance(), measure)
     counted = measure.count(last.now)
     if not measure.fits(counted) and 0 < folded.counted.parts.tools <= measure.most // 2:
-        without = _withheld(draft, measure, leaving)
+        without = _withheld(draft, measure, originals)
         if without is None:
             return None
         last = _told(without, guard.guidance(), measure)
@@ -144,7 +143,7 @@ def _only(name: str, dialect: str) -> Any:
     return {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [name]}}
 
 
-def _withheld(draft: Draft, measure: Measure, leaving: Leaving) -> Draft | None:
+def _withheld(draft: Draft, measure: Measure, originals: Originals) -> Draft | None:
     """Without the tools, but for the names of those that the history calls.
 
     Providers want a definition for each of these; what they are and take goes. None where that
@@ -155,7 +154,7 @@ def _withheld(draft: Draft, measure: Measure, leaving: Leaving) -> Draft | None:
         return None  # its tools stand in toolConfig, which is read nowhere here
     body = decode(now.frame.hollow)
     before = measure.count(now).parts.tools
-    ref = leaving.keep("tools", encode(body.get("tools") or body.get("functions")), before)
+    ref = originals.keep("tools", encode(body.get("tools") or body.get("functions")), before)
     if not ref:
         return None
     _leave_names(body, now)
@@ -198,10 +197,10 @@ _NOTHING = {"type": "object", "properties": {}}
 # --- what cannot be --------------------------------------------------------------------------
 
 
-def cannot_fit(smallest: Folded, measure: Measure, leaving: Leaving) -> BudgetExceededError:
+def cannot_fit(smallest: Folded, measure: Measure, originals: Originals) -> BudgetExceededError:
     """What is in the way: tools that leave no room, anchors, or what may not be stored."""
     error = _too_large(smallest, measure)
-    if leaving.refused:
+    if originals.refused:
         error.fix += " Some of it stays because the privacy policy refuses to store it."
     return error
 

@@ -1,7 +1,4 @@
-"""Originals that leave a request, each under its ref, until they are stored.
-
-leaving: after state, before the steps that take something out.
-"""
+"""Originals that leave a request, each under its ref, until they are stored."""
 
 from __future__ import annotations
 
@@ -14,13 +11,13 @@ from holdfast.privacy import flags_in_json, secrets_in_json
 from holdfast.store.records import Content, Edit
 from holdfast.store.refs import digest, ref_id
 from holdfast.trim.pieces import listed, run_digest
-from holdfast.trim.standing import refs_of
+from holdfast.trim.provenance import refs_of
 from holdfast.wire import Message
 from holdfast.wire.message import spans_of
 from holdfast.wire.notes import SingleNote
 
 
-class Leaving:
+class Originals:
     """What one call of fit takes out."""
 
     def __init__(self, rules: CitingRules) -> None:

@@ -1,11 +1,10 @@
 """Replace the schemas of very many tools by a directory of their names.
 
-deferring: after core_tools, finding, measure and leaving, before arrival. The model searches the
-directory with one tool and calls the tools that it found with another, so schemas come after the
-cached prefix (004-32). Where the provider can defer schemas itself, they stay in the request with a
-mark, and the model calls a tool by its own name once it was found. Tools are the first part of the
-provider's cached prefix, so the decision is made once for a session: later requests may show more
-tools in full, never fewer.
+The model searches the directory with one tool and calls the tools that it found with another, so
+schemas come after the cached prefix (004-32). Where the provider can defer schemas itself, they
+stay in the request with a mark, and the model calls a tool by its own name once it was found. Tools
+are the first part of the provider's cached prefix, so the decision is made once for a session:
+later requests may show more tools in full, never fewer.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from holdfast.expand.finding import (
 )
 from holdfast.fitting.core_tools import called_tools, is_core, searches_tools
 from holdfast.fitting.draft import Draft
-from holdfast.fitting.finding import loaded_in
-from holdfast.fitting.leaving import Leaving
+from holdfast.fitting.found_tools import loaded_in
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.options import FitOptions, LazyRules
+from holdfast.fitting.originals import Originals
 from holdfast.fitting.state import FitState
 from holdfast.guard.final_turn import FINAL_REPORT_TOOL
 from holdfast.store.records import Edit
@@ -59,21 +58,25 @@ class _Step(NamedTuple):
     options: FitOptions
     state: FitState | None
     measure: Measure
-    leaving: Leaving
+    originals: Originals
     before: Conversation | None
     """The request before, if its schemas were set aside."""
     pair: ToolPair
 
 
 def defer(
-    draft: Draft, options: FitOptions, state: FitState | None, measure: Measure, leaving: Leaving
+    draft: Draft,
+    options: FitOptions,
+    state: FitState | None,
+    measure: Measure,
+    originals: Originals,
 ) -> Draft:
     """Return the request with a directory in the place of most of its tools, if there are many."""
     pair = free_pair(draft.asked) if _may_be_lazy(draft.asked, options) else None
     if pair is None:
         return draft
     before = _lazy_before(draft, state)
-    step = _Step(draft, options, state, measure, leaving, before, pair)
+    step = _Step(draft, options, state, measure, originals, before, pair)
     if before is not None:
         return _deferred(step, _always_shown(step) | _shown_in(before))
     if not plain_functions(draft.now) or not _is_due(draft, options.lazy, state, measure):
@@ -193,7 +196,7 @@ def _is_too_much(draft: Draft, rules: LazyRules, measure: Measure) -> bool:
 
 def _deferred(step: _Step, shown: set[str]) -> Draft:
     """Return the request with the schemas of all tools set aside that are not in `shown`."""
-    draft, options, state, measure, leaving, before, pair = step
+    draft, options, state, measure, originals, before, pair = step
     withheld = [tool for tool in plain_functions(draft.now) if tool.name not in shown]
     if not withheld:
         return draft
@@ -214,7 +217,7 @@ def _deferred(step: _Step, shown: set[str]) -> Draft:
         fewer,
         schemas,
         measure,
-        leaving,
+        originals,
         begins=before is None,
         same=_is_same(draft, state, before, fewer),
     )
@@ -274,7 +277,7 @@ def _explained(  # noqa: PLR0913 - the parts of one edit
     fewer: Conversation,
     schemas: Sequence[bytes],
     measure: Measure,
-    leaving: Leaving,
+    originals: Originals,
     *,
     begins: bool,
     same: bool,
@@ -291,7 +294,7 @@ def _explained(  # noqa: PLR0913 - the parts of one edit
     if held_back(fewer):
         return draft.with_frame(fewer, _held_back(len(schemas), tokens, left), new=not same)
     whole = b"[" + b",".join(schemas) + b"]"
-    kept = leaving.name_of if same else partial(leaving.keep, tokens=tokens - left)
+    kept = originals.name_of if same else partial(originals.keep, tokens=tokens - left)
     ref = kept("schemas", whole)
     if not ref:
         return draft
