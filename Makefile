@@ -60,12 +60,13 @@ mcp: $(READY) ## run real MCP servers, hosts and the conformance suite, from npm
 clients: $(READY) ## run coding agents from npm and PyPI through the proxy (ARGS="claude codex")
 	@$(BIN)/python -W ignore -m tests.clients $(ARGS)
 
-check: $(READY) ## lint, types, import contracts, effort in calls, documentation
+check: $(READY) ## lint, types, import contracts, effort in calls, readability, documentation
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m benchmarks.effort --check
+	@$(BIN)/python tools/readability.py --check
 	@$(BIN)/python -m pytest -q tests/docs
 
 format: $(READY) ## format the code and apply safe lint fixes
