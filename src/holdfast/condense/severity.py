@@ -14,11 +14,12 @@ import re
 from array import array
 from collections.abc import Sequence
 from heapq import nsmallest
-from itertools import compress, pairwise
+from itertools import compress, count, pairwise
 from typing import Literal
 
 from holdfast.condense.source import Source
 from holdfast.condense.spans import counted
+from holdfast.document.steps import lines_in_steps
 
 Rank = Literal[0, 1, 2, 3]
 """3: an error. 2: a warning. 1: something that only mentions one. 0: neither."""
@@ -79,10 +80,21 @@ def rank(line: str, named: str) -> Rank:
 
 def alert_lines(source: Source) -> array[int]:
     """The numbers of all lines in which a word of error or warning stands, counted from 1."""
-    text = source.data.lower()  # only ASCII letters change, so lines stay where they are
-    alerting = bytearray(text.count(b"\n") + 2)  # a set of a million lines takes sixty megabytes
+    numbers = array("I")  # a set of a million lines takes sixty megabytes
+    first = 1
+    for piece in lines_in_steps(source.data):
+        alerting = _alerts_in(piece)
+        numbers.extend(compress(count(first), alerting))
+        first += len(alerting)
+    return numbers
+
+
+def _alerts_in(lines: bytes) -> bytearray:
+    """Return a 1 for each line that warns, and a 0 for each other."""
+    text = lines.lower()  # only ASCII letters change, so lines stay where they are
+    alerting = bytearray(text.count(b"\n") + (not text.endswith(b"\n")))
     for stem in _STEMS:
-        line, seen = 1, 0
+        line, seen = 0, 0
         at = text.find(stem)
         while at >= 0:
             line += text.count(b"\n", seen, at)
@@ -92,12 +104,12 @@ def alert_lines(source: Source) -> array[int]:
             if seen < 0:
                 break
             at = text.find(stem, seen)
-    line, seen = 1, 0
+    line, seen = 0, 0
     for status in _SERVER_ERROR.finditer(text):
         line += text.count(b"\n", seen, status.start())
         seen = status.start()
         alerting[line] = 1
-    return numbers_of(alerting)
+    return alerting
 
 
 def numbers_of(flags: bytearray) -> array[int]:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from operator import itemgetter
 from typing import NamedTuple
 
+from holdfast.document.steps import find_in_steps
+
 LONGEST_QUESTION = 600
 """Characters of a paragraph that may be a question or an instruction; a longer one is content."""
 _FENCES = ("```", "~~~")
@@ -153,18 +155,18 @@ def fenced_blocks(text: str) -> list[Span]:
 def _next_opening(text: str, fence: str, at: int) -> int:
     """Return where the next line with a fence begins, from the beginning of a line on.
 
-    Found with `str.find`, not by splitting into lines: to split 7 million lines is one call of
+    Found by searching, not by splitting into lines: to split 7 million lines is one call of
     hundreds of milliseconds, in which no other thread runs.
     """
     if text.startswith(fence, at):
         return at
-    found = text.find("\n" + fence, at)
+    found = find_in_steps(text, "\n" + fence, at)
     return len(text) if found < 0 else found + 1
 
 
 def _closing_line(text: str, fence: str, at: int) -> Span | None:
     """Return the next line that ends with a fence."""
-    while (found := text.find(fence, at)) >= 0:
+    while (found := find_in_steps(text, fence, at)) >= 0:
         stop = _next_line(text, found)
         line = Span(text.rfind("\n", 0, found) + 1, stop)
         if text[found:stop].rstrip().endswith(fence):
@@ -199,19 +201,21 @@ def _tagged(text: str) -> Span:
 
     Documents often come as several elements of one kind; they are one if nothing is between them.
     """
-    # `find` is fast, and a pattern that looks through 31 MB holds the interpreter for 0.2 s.
+    # A pattern that looks through 31 MB holds the interpreter for 0.2 s.
     at = 0
     while (tag := _TAG.match(text, at)) is None:
-        at = text.find("\n<", at) + 1
+        at = find_in_steps(text, "\n<", at) + 1
         if not at:
             return _NOTHING
     start = tag.end()
     opening, closing = f"<{tag[1]}", f"</{tag[1]}>"
-    stop = text.find(closing, start)
+    stop = find_in_steps(text, closing, start)
     while stop >= 0:
         gap = _SPACE.match(text, stop + len(closing))
         behind = stop if gap is None else gap.end()
-        following = text.find(closing, behind) if text.startswith(opening, behind) else -1
+        if not text.startswith(opening, behind):
+            return Span(start, stop)
+        following = find_in_steps(text, closing, behind)
         if following < 0:
             return Span(start, stop)
         stop = following

@@ -63,7 +63,8 @@ def without(text: str, parts: Sequence[Part], gone: Collection[int], tokens: flo
             continue
         missing = f"{_amount(text, [stretch])} left out"
         if is_first:
-            all_gone = [Span(parts[n].start, parts[n].stop) for n in sorted(gone)]
+            # Not sorted: that is one call of 10 ms for the parts of 30 MB.
+            all_gone = [Span(part.start, part.stop) for n, part in enumerate(parts) if n in gone]
             whole = [Span(0, len(text))]
             missing += (
                 f". Shortened to fit the context window: {_amount(text, all_gone)} of "
