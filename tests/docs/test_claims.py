@@ -53,8 +53,8 @@ _DEFAULTS = Settings()
 _NUMBERS = policy.COEFFICIENTS
 _MILLION = 1_000_000
 _STATUSES = sorted(dispatch._NEXT)
-_BUSY = f"answers {', '.join(map(str, _STATUSES[:-1]))} or {_STATUSES[-1]}"
-"""Answers after which the next upstream is asked."""
+_BUSY = f"{', '.join(map(str, _STATUSES[:-1]))} or {_STATUSES[-1]}"
+"""Statuses after which the next upstream gets the request."""
 
 
 def _percent(share: float) -> str:
@@ -168,12 +168,12 @@ CLAIMS: dict[str, list[str]] = {
     "docs/how-to/budget.md": [f"From {budget.WARN_PERCENT} % on"],
     "docs/how-to/dashboard.md": [f"up to {comparing.MOST_BYTES // _MILLION} MB"],
     "docs/how-to/fit.md": [
-        f"trimmed at {_percent(HIGH_WATER)} of the limit down to {_percent(LOW_WATER)}",
+        f"reaches {_percent(HIGH_WATER)} of the limit, history is folded down to {_percent(LOW_WATER)}",
         f"has {_percent(_NUMBERS.calm)} of the limit or less",
     ],
     "docs/how-to/research.md": [f"Files over {WalkLimits().bytes // _MILLION} MB"],
     "docs/how-to/serve.md": [
-        f"{_BUSY}, gives way to the next",
+        f"{_BUSY}, the request falls back to the next",
         f"within {connections.HEADER_SECONDS:g} seconds, or the body within "
         f"{incoming.BODY_SECONDS:g}",
     ],
