@@ -168,7 +168,8 @@ CLAIMS: dict[str, list[str]] = {
     "docs/how-to/budget.md": [f"From {budget.WARN_PERCENT} % on"],
     "docs/how-to/dashboard.md": [f"up to {comparing.MOST_BYTES // _MILLION} MB"],
     "docs/how-to/fit.md": [
-        f"reaches {_percent(HIGH_WATER)} of the limit, history is folded down to {_percent(LOW_WATER)}",
+        f"reaches {_percent(HIGH_WATER)} of the limit, "
+        f"history is folded down to {_percent(LOW_WATER)}",
         f"has {_percent(_NUMBERS.calm)} of the limit or less",
     ],
     "docs/how-to/research.md": [f"Files over {WalkLimits().bytes // _MILLION} MB"],
