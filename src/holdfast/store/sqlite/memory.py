@@ -23,6 +23,7 @@ from holdfast.store.sqlite.driver import (
     Job,
     create_schema,
     in_our_words,
+    keep_plans,
     rolled_back_on_failure,
 )
 from holdfast.store.sqlite.lane import closed, error_for_future
@@ -132,6 +133,7 @@ def _new_connection() -> apsw.Connection:
             copy.step()
     finally:
         source.close()
+    keep_plans(db)
     db.execute("PRAGMA foreign_keys = ON")
     db.execute("PRAGMA temp_store = MEMORY")  # large sorts would write records to files
     return db
