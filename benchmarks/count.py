@@ -21,7 +21,7 @@ from benchmarks.measure import best_ms, compare_by_turns, peak_bytes
 from benchmarks.wire import conversation
 from holdfast import count, read
 from holdfast.tokens import Calibration, TokenCount
-from holdfast.tokens.vocabulary import Memory, count_ordinary
+from holdfast.tokens.vocabulary import CountCache, count_ordinary
 from holdfast.wire import Conversation
 from tests.support.recorded import DATA, PLATFORMS, requests, trajectories
 
@@ -253,7 +253,7 @@ def _speed(console: Console, texts: list[str], encodings: dict[str, Any]) -> Non
         lines.append(f"New text in {name}: {compared.ratio:.1f} times as fast as tiktoken.")
     console.print(table)
     figures.record("counting-speed", [*lines, "", *_incremental(console)])
-    memory = Memory()
+    memory = CountCache()
     used = peak_bytes(
         lambda: [memory.count("o200k_base", f"text number {n}") for n in range(100_000)]
     )

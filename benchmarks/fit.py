@@ -199,7 +199,7 @@ def _langchain(messages: list[dict[str, Any]], limit: int) -> dict[str, float]:
     except ImportError:
         return {}
     chain = convert_to_messages(messages)
-    memory = vocabulary.Memory()
+    memory = vocabulary.CountCache()
 
     def exact(some: list[Any]) -> int:
         return sum(4 + vocabulary.count_ordinary("o200k_base", str(m.content)) for m in some)

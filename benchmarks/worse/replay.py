@@ -27,7 +27,7 @@ from holdfast.fitting import FitOptions, Fitted
 from holdfast.settings import Settings
 from holdfast.store.opening import open_memory
 from holdfast.store.records import Edit
-from holdfast.tokens.counting import message_tokens
+from holdfast.tokens.counter import message_tokens
 from holdfast.trim.provenance import refs_of
 from holdfast.upstream.finding import lazy_rules
 from tests.fitting.test_citing import in_dialect

@@ -172,7 +172,7 @@ def test_two_engines_may_write_to_one_session(tmp_path: Path) -> None:
     run(work)
 
 
-@pytest.mark.filterwarnings("ignore::holdfast.tokens.counting.UnknownModelWarning")
+@pytest.mark.filterwarnings("ignore::holdfast.tokens.counter.UnknownModelWarning")
 def test_what_was_learnt_about_counting_is_kept(tmp_path: Path) -> None:
     async def work() -> None:
         url = f"sqlite:///{tmp_path}/store.db"

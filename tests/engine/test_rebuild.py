@@ -335,14 +335,14 @@ def rebuild_trajectories(every: int) -> None:
 
 
 @needs_usage
-@pytest.mark.filterwarnings("ignore::holdfast.tokens.counting.UnknownModelWarning")
+@pytest.mark.filterwarnings("ignore::holdfast.tokens.counter.UnknownModelWarning")
 def test_recorded_requests_can_be_rebuilt() -> None:
     assert rebuild_requests(every=5) > 1_000
 
 
 @pytest.mark.campaign
 @needs_usage
-@pytest.mark.filterwarnings("ignore::holdfast.tokens.counting.UnknownModelWarning")
+@pytest.mark.filterwarnings("ignore::holdfast.tokens.counter.UnknownModelWarning")
 def test_all_recorded_requests_can_be_rebuilt() -> None:
     assert rebuild_requests(every=1) > 5_000
 

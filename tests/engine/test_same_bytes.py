@@ -34,7 +34,7 @@ def talk(turns: int) -> dict[str, Any]:
     return {"model": "gpt-4o", "messages": messages}
 
 
-@pytest.mark.filterwarnings("ignore::holdfast.tokens.counting.UnknownModelWarning")
+@pytest.mark.filterwarnings("ignore::holdfast.tokens.counter.UnknownModelWarning")
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_mark_holds_however_often_the_bytes_are_read_anew(dialect: str) -> None:
     async def work() -> None:
@@ -59,7 +59,7 @@ def test_a_mark_holds_however_often_the_bytes_are_read_anew(dialect: str) -> Non
     asyncio.run(work())
 
 
-@pytest.mark.filterwarnings("ignore::holdfast.tokens.counting.UnknownModelWarning")
+@pytest.mark.filterwarnings("ignore::holdfast.tokens.counter.UnknownModelWarning")
 def test_a_mark_outlives_counts_for_two_hundred_models() -> None:
     conversation = read(in_dialect(talk(20), "openai-chat"), "openai-chat")
     mark(conversation.messages[2])

@@ -55,7 +55,7 @@ def _asked(finding: Finding) -> Asked:
     return Asked("POST", finding.target, HEADERS, json.dumps(finding.body).encode())
 
 
-@pytest.mark.filterwarnings("ignore::holdfast.tokens.counting.UnknownModelWarning")
+@pytest.mark.filterwarnings("ignore::holdfast.tokens.counter.UnknownModelWarning")
 @pytest.mark.parametrize("finding", FINDINGS.values(), ids=FINDINGS)
 def test_what_the_fuzzer_found_is_mended(finding: Finding) -> None:
     async def main() -> tuple[Answer, list[str]]:

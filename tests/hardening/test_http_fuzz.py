@@ -79,7 +79,7 @@ async def _hunt(campaign: Campaign, most: int) -> None:
     campaign.figures["resident MB"] = f"{resident[0] >> 20} to {resident[-1] >> 20}"
 
 
-pytestmark = pytest.mark.filterwarnings("ignore::holdfast.tokens.counting.UnknownModelWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::holdfast.tokens.counter.UnknownModelWarning")
 
 
 @short_and_full("requests", 2_000, REQUESTS)

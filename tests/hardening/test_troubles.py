@@ -32,7 +32,7 @@ STEPS = 40
 FAULTS = (apsw.FullError, apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError)
 HEADERS = [(n.encode(), v.encode()) for n, v in {"host": "localhost", **KEYS}.items()]
 
-pytestmark = pytest.mark.filterwarnings("ignore::holdfast.tokens.counting.UnknownModelWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::holdfast.tokens.counter.UnknownModelWarning")
 
 
 EXPECTED = ("event=not_written", "event=store_unavailable", "status 503")

@@ -15,7 +15,7 @@ from holdfast import count
 from holdfast.errors import StoreError
 from holdfast.tokens import Calibration, TokenCount
 from holdfast.tokens.calibration import reported_input
-from holdfast.tokens.counting import Parts
+from holdfast.tokens.counter import Parts
 
 
 def counted(tokens: int, *, model: str = "new-model", tools: int = 0) -> TokenCount:

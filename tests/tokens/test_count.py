@@ -17,12 +17,12 @@ from holdfast.errors import LimitError, TokenCountingError, WireError
 from holdfast.tokens import (
     TokenCount,
     UnknownModelWarning,
-    counting,
+    counter,
     estimate_tokens,
     register_counter,
 )
-from holdfast.tokens.reading import RecentReadings, recent
-from holdfast.tokens.vocabulary import Memory
+from holdfast.tokens.request_reader import RecentConversations, recent_conversations
+from holdfast.tokens.vocabulary import CountCache
 from holdfast.wire import Conversation, Limits
 from tests.wire.bodies import DIALECTS, WRITERS, scripts, styles, words
 
@@ -85,7 +85,7 @@ def test_openai_tools_are_counted_as_the_typescript_that_they_become() -> None:
         "type get_weather = (_: {\n// The city's name.\ncity: string,\n"
         'unit?: "celsius" | "fahrenheit",\n}) => any;\n\n} // namespace functions'
     )
-    memory = Memory()
+    memory = CountCache()
     expected = memory.count("o200k_base", shown) - 1 + 4  # a system message is made for it
     assert abs(with_tool.tokens - plain.tokens - expected) <= 1
     assert with_tool.parts.tools == with_tool.tokens - plain.tokens
@@ -154,7 +154,7 @@ def test_a_longer_conversation_costs_one_message() -> None:
     messages = [{"role": "user", "content": f"number {n} of the messages"} for n in range(300)]
     counted_texts: list[str] = []
 
-    class Watched(Memory):
+    class Watched(CountCache):
         def count(self, vocabulary: str, text: str) -> int:
             counted_texts.append(text)
             return super().count(vocabulary, text)
@@ -175,8 +175,8 @@ def test_a_longer_conversation_costs_one_message() -> None:
 def test_few_conversations_are_kept_to_go_on_from() -> None:
     for n in range(40):
         count({"messages": [{"role": "user", "content": f"conversation {n}"}]}, model="gpt-4o")
-    assert len(recent) <= 16
-    small = RecentReadings(most_bytes=1000)
+    assert len(recent_conversations) <= 16
+    small = RecentConversations(most_bytes=1000)
     for n in range(40):
         small.read(
             json.dumps(chat({"role": "user", "content": f"{n}" * 100})).encode(), None, Limits()
@@ -218,7 +218,7 @@ def test_an_unknown_model_is_estimated_and_warned_about_once() -> None:
 def test_a_warning_shows_no_more_of_what_a_client_sent_than_looks_like_a_model(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "_warned", set())  # of names that are not shown, one warns
+    monkeypatch.setattr(counter, "_warned", set())  # of names that are not shown, one warns
     with pytest.warns(UnknownModelWarning) as warned:
         count(chat(USER), model=name)
     with pytest.warns(UnknownModelWarning) as failing:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import SettingsError
 from holdfast.tokens import prices
-from holdfast.tokens.price_list import Rates
+from holdfast.tokens.price_list import ModelRates
 from holdfast.tokens.prices import Price, Prices
 from holdfast.tokens.provider_ids import named_from_prices
 from tests.support.scripts import load
@@ -68,7 +68,7 @@ def test_every_model_costs_what_the_package_would_charge(at: datetime) -> None:
         for theirs in provider.models:
             standard = theirs.get_prices(at)
             # What we leave out: prices of cache writes by duration, audio, images, searches.
-            if set(standard.__dict__) - set(Rates.__struct_fields__):
+            if set(standard.__dict__) - set(ModelRates.__struct_fields__):
                 continue
             charged = standard.calc_price(genai_prices.Usage(**usage))["total_price"]
             price = price_of(f"{named_from_prices(provider.id)}:{theirs.id}", at=at)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import TokenCountingError
 from holdfast.tokens import vocabulary as vocabulary_module
-from holdfast.tokens.vocabulary import PIECE_CHARACTERS, Memory, count_ordinary, pieces
+from holdfast.tokens.vocabulary import PIECE_CHARACTERS, CountCache, count_ordinary, pieces
 
 VOCABULARIES = ["o200k_base", "cl100k_base", "gemma3", "llama3", "qwen3", "mistral_v3"]
 
@@ -33,12 +33,12 @@ def test_a_special_token_in_a_text_costs_what_its_letters_cost(
     ("text", "tokens"), [("hello world", 2), ("", 0), ("tiktoken is great!", 6), ("\n\n\n", 1)]
 )
 def test_known_texts_have_their_known_counts(text: str, tokens: int) -> None:
-    assert Memory().count("o200k_base", text) == tokens
+    assert CountCache().count("o200k_base", text) == tokens
 
 
 @given(st.text(max_size=300))
 def test_memory_gives_what_counting_gives(text: str) -> None:
-    memory = Memory()
+    memory = CountCache()
     for vocabulary in ("o200k_base", "llama2"):
         first = memory.count(vocabulary, text)
         assert (
@@ -73,7 +73,7 @@ def test_an_unknown_vocabulary_is_a_typed_error() -> None:
 
 
 def test_memory_is_bounded_and_keeps_what_is_used() -> None:
-    memory = Memory(size=100)
+    memory = CountCache(size=100)
     for number in range(1000):
         memory.count("o200k_base", f"text {number}")
         memory.count("o200k_base", "used all the time")
@@ -83,7 +83,7 @@ def test_memory_is_bounded_and_keeps_what_is_used() -> None:
 
 
 def test_threads_share_a_memory_without_wrong_counts() -> None:
-    memory = Memory(size=64)
+    memory = CountCache(size=64)
     expected = {f"word {n} " * (n % 7 + 1): 0 for n in range(200)}
     for text in expected:
         expected[text] = count_ordinary("o200k_base", text)

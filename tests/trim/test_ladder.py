@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from holdfast import count, read
 from holdfast.store.refs import digest, ref_id
-from holdfast.tokens.counting import message_tokens
+from holdfast.tokens.counter import message_tokens
 from holdfast.trim import (
     STRATEGIES,
     AnchorPreservationManager,

@@ -33,7 +33,7 @@ from holdfast.fitting.originals import Originals
 from holdfast.fitting.tool_offers import ask_for_usage, offer, offer_recall
 from holdfast.store.records import Edit
 from holdfast.summarise.fidelity import Rung
-from holdfast.tokens.counting import Correction
+from holdfast.tokens.counter import Correction
 from holdfast.trim.anchors import asks
 from holdfast.trim.provenance import REPLACEMENT, Fold, Replacement
 from holdfast.wire import (

@@ -28,7 +28,7 @@ from holdfast.budget.report import (
 from holdfast.budget.usage import Usage, planned_usage, reported_usage
 from holdfast.errors import SettingsError
 from holdfast.tokens import TokenCount, count
-from holdfast.tokens.counting import Correction
+from holdfast.tokens.counter import Correction
 
 WARN_PERCENT = 80
 """From this share of a limit on, it is warned about."""

@@ -33,7 +33,7 @@ from holdfast.settings import Settings
 from holdfast.store import Scope, Turn
 from holdfast.store.deadline import REQUEST_SECONDS, store_deadline, without_deadline
 from holdfast.tokens import ModelContextRegistry, TokenCount, count
-from holdfast.tokens.counting import by_length
+from holdfast.tokens.counter import count_by_length
 from holdfast.tokens.limits import output_reserve
 from holdfast.tokens.requested import request_limit
 from holdfast.trim import AnchorDefinition, ContextStrategy
@@ -277,7 +277,7 @@ class Client:
                 fix="Please report the error.",
             )
         options, conversation = self._options(asked, limit), asked.conversation
-        counted = by_length(conversation, options.model, "counted after an internal error")
+        counted = count_by_length(conversation, options.model, "counted after an internal error")
         most = options.limit or 0
         with faults.caught("count"):
             counted = count(conversation, model=options.model or None)

@@ -15,7 +15,7 @@ import msgspec
 
 from holdfast.budget import TokenBudgetReport, Usage
 from holdfast.store.records import Edit
-from holdfast.tokens.calibration import Accuracy
+from holdfast.tokens.calibration import ModelAccuracy
 from holdfast.trim import Effect
 from holdfast.wire.responses import Call
 
@@ -82,7 +82,7 @@ class ClientReport(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     session: str
     budget: TokenBudgetReport
-    accuracy: tuple[Accuracy, ...]
+    accuracy: tuple[ModelAccuracy, ...]
     """How far counts were from what providers reported, by model (001-32)."""
     effects: tuple[Effect, ...]
     """What each strategy did in this process (001-10)."""

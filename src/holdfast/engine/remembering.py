@@ -32,7 +32,7 @@ from holdfast.errors import PrivacyError
 from holdfast.expand.tool import NAME
 from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
 from holdfast.privacy import find
-from holdfast.tokens.counting import Correction
+from holdfast.tokens.counter import Correction
 from holdfast.trim.provenance import edits_of
 from holdfast.wire import Conversation, Message
 from holdfast.wire.places import places

@@ -53,7 +53,7 @@ from holdfast.jobs import FoldSummaries
 from holdfast.store import Content, Scope, SessionRecord, Store, Turn
 from holdfast.store.records import OFFLINE, TurnParts
 from holdfast.tokens import Calibration, TokenCount
-from holdfast.tokens.counting import Correction
+from holdfast.tokens.counter import Correction
 from holdfast.wire import Conversation
 from holdfast.wire.chained import held_under
 from holdfast.wire.places import head_of

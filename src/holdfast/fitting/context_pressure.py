@@ -19,7 +19,7 @@ from holdfast.expand.tool import NAME, OTHER_NAME
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.policy import Pressure
-from holdfast.tokens.prices import bundled, bundled_on
+from holdfast.tokens.prices import bundled, bundled_date
 from holdfast.trim.provenance import shows_ref
 from holdfast.wire import Conversation, Message
 from holdfast.wire.running import RunningNote
@@ -153,7 +153,7 @@ def rates_of(model: str, dialect: str, *, marked: bool) -> Rates:
         return _UNCACHED
     price = None
     with suppress(SettingsError):  # a client may send anything as the name of a model
-        price = bundled().price(model, at=datetime.combine(bundled_on(), time(12), UTC))
+        price = bundled().price(model, at=datetime.combine(bundled_date(), time(12), UTC))
     if price is None or not price.input:
         return _ANTHROPIC if dialect == "anthropic" else _UNKNOWN
     read = price.input if price.cache_read is None else price.cache_read

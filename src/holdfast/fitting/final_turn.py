@@ -21,7 +21,7 @@ from holdfast.guard.final_turn import FINAL_REPORT_TOOL
 from holdfast.guard.telemetry import log as tell
 from holdfast.store.records import Edit
 from holdfast.tokens import TokenCount
-from holdfast.tokens.counting import Parts
+from holdfast.tokens.counter import Parts
 from holdfast.trim.engine import Beside
 from holdfast.trim.engine import cannot_fit as anchors_cannot_fit
 from holdfast.wire import DIALECTS, Conversation, Entry, Text

@@ -36,7 +36,7 @@ from holdfast.fitting.tool_offers import (
     takes_tool,
 )
 from holdfast.tokens import ModelContextRegistry, TokenCount
-from holdfast.tokens.counting import Correction
+from holdfast.tokens.counter import Correction
 from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition
 from holdfast.trim.strategies import ContextStrategy
 from holdfast.wire import write

@@ -6,7 +6,7 @@ import msgspec
 
 from holdfast.fitting.options import FitOptions
 from holdfast.tokens import TokenCount, count
-from holdfast.tokens.counting import Correction, message_tokens
+from holdfast.tokens.counter import Correction, message_tokens
 from holdfast.tokens.requested import request_limit
 from holdfast.wire import Conversation, Message
 

@@ -26,7 +26,7 @@ from holdfast.fitting.options import FitOptions
 from holdfast.fitting.originals import Originals
 from holdfast.fitting.state import FitState
 from holdfast.store.records import Edit
-from holdfast.tokens.counting import message_tokens
+from holdfast.tokens.counter import message_tokens
 from holdfast.trim.anchors import MARK
 from holdfast.trim.provenance import REPLACEMENT, originals_of
 from holdfast.wire import Conversation, Message, read, validate

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.fitting.draft import FrameEdit, Origins, origins_of
 from holdfast.store.records import Content, Edit
 from holdfast.tokens import TokenCount
-from holdfast.tokens.counting import NOT_RENDERED
+from holdfast.tokens.counter import NOT_RENDERED
 from holdfast.trim.in_place import WHY as IN_PLACE
 from holdfast.trim.provenance import REPLACEMENT, Fold, Told, fold_of
 from holdfast.wire import Conversation, Message

@@ -1,12 +1,12 @@
-"""Know the tokens of a request before it is sent.
+"""Count the tokens of a request before it is sent, and know what a model accepts and charges.
 
-provider_ids says which model a name means. vocabulary → families → render → tally → reading →
-counting → calibration say how many tokens; prices → limits say how many there may be, and what
-they cost.
+`provider_ids` parses model names. `vocabulary`, `families`, `render`, `tally`, `request_reader`,
+`counter` and `calibration` build on one another to count; `prices` and `limits` give costs and
+maximum sizes.
 """
 
 from holdfast.tokens.calibration import Calibration
-from holdfast.tokens.counting import (
+from holdfast.tokens.counter import (
     Parts,
     TokenCount,
     TokenCounter,

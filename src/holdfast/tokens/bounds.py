@@ -1,7 +1,7 @@
-"""An upper bound for a count: one that holds in at least 99 of 100 cases.
+"""Compute an upper bound for a count, valid in at least 99 of 100 cases.
 
-bounds: after families. The slack is data (`bounds.toml`), fitted by family and kind of request:
-tokens * (1 + relative) + absolute.
+The margin is `tokens * relative + absolute`. bounds.toml has both terms, fitted by family and kind
+of request.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 
 from holdfast.tokens.families import Constants
 
-# For a family that was never recorded: hosts show tools with prompts of up to 900 tokens.
+# For families without recordings. Hosts render tools with prompts of up to 900 tokens.
 _WIDEST = {"text": (64.0, 0.5), "tools": (900.0, 0.5)}
 
 
 def upper_bound(tokens: float, numbers: Constants, *, has_tools: bool, dialect: str) -> int:
-    """The tokens that a provider will most probably not exceed."""
+    """Return the number of tokens that the provider's report should not exceed."""
     kind = ("tools" if has_tools else "text") + (
         "-responses" if dialect == "openai-responses" else ""
     )

@@ -1,10 +1,9 @@
-"""Learn from what providers report how far counts of a model are off, and correct them.
+"""Correct token counts with the usage that providers report.
 
-calibration: after counting. A model that is counted wrongly is mostly wrong in one of three ways: a
-hidden prompt (a constant is missing), another vocabulary (a factor is), or both. For each model,
-and apart for requests with and without tools, each is estimated by medians over the latest reports,
-so that a wrong report moves little; the one that would have predicted the latest reports best is
-used, and none where the plain count was better. `docs/discussions/calibration.md` explains it.
+A wrong count usually lacks a constant (a hidden prompt), needs a factor (another vocabulary), or
+both; each correction is estimated by medians per model, separately for requests with and without
+tools. The correction that best predicts the latest reports is applied, or none if the plain count
+is better (docs/discussions/calibration.md).
 """
 
 from __future__ import annotations
@@ -19,79 +18,92 @@ from typing import Any, Literal
 import msgspec
 
 from holdfast.errors import StoreError
-from holdfast.tokens.counting import Parts, TokenCount
+from holdfast.tokens.counter import Parts, TokenCount
 from holdfast.wire.values import inner
 
 _WINDOW = 60
-"""Reports of one kind that are remembered."""
+"""Number of reports kept per model and kind."""
 _FIRST = 3
-"""Reports before a correction is tried."""
+"""Reports required before a correction is tried."""
 _TESTS = 2
-"""Reports it is tried on before it is used."""
+"""Reports used to test a correction before it is applied."""
 _RECENT = 25
-"""Reports on which corrections are compared."""
+"""Number of latest reports on which the corrections are compared."""
 _PAIRED = 40
-"""Reports whose pairs give the slope of a line."""
+"""Number of reports whose pairs determine the slope of the line."""
 _TINY = 200
-"""Tokens of requests that say nothing about a factor: what a provider adds to each outweighs it."""
+"""Requests below this many tokens do not determine a factor: the tokens a provider adds outweigh
+it.
+"""
 _WIDEST = 1.5
-"""Most that a bound lies above a corrected count, as a share of it."""
+"""Maximum share by which the upper bound exceeds a corrected count."""
 _MOST_MODELS = 1000
-"""Models that are remembered; the one that was not heard of for longest is forgotten first."""
+"""Maximum models kept; the model without a report for the longest time is evicted first."""
 _ABSURD = 20
-"""A report this many times off is a mistake, not news."""
+"""Reports that differ from the count by more than this factor are ignored as errors."""
 
 _LEAST_OF_EXACT = 0.6
-"""A report of less than this share of an exact count is no provider's: gateways and frameworks that
-estimate usage by words report 0.4 of it."""
+"""A report below this share of an exact count does not come from a provider: gateways and
+frameworks that estimate usage by words report 0.4 of it.
+"""
 _LEAST_SLACK = 0.02
-"""How far a bound stays above a count that reports confirm: the next request may hold another kind
-of content than those that were reported."""
+"""Minimum margin above a confirmed count, because the next request may hold another kind of content
+than the reported ones.
+"""
 _OFFSET = 1
-"""The place of that way among the four."""
+"""Index of the offset correction in `Errors`."""
 
 Errors = tuple[float, float, float, float]
-"""For each way to correct a count: not at all, by an offset, by a factor, by a line."""
+"""Relative error of each correction: none, offset, factor, line."""
 
 
-class Report(msgspec.Struct, frozen=True):
-    """What was counted, and what the provider said."""
+class UsageReport(msgspec.Struct, frozen=True):
+    """A counted request and the usage that the provider reported for it."""
 
     counted: int
     reported: int
     errors: Errors
-    """Relative errors that each way had before it knew this report; below 0: counted too few."""
+    """Relative error of each correction before it included this report; negative if it counted too
+    few.
+    """
     is_test: bool
-    """Whether enough was known by then for the ways to differ."""
+    """Whether enough reports existed at that time for the corrections to differ."""
 
 
-class Accuracy(msgspec.Struct, frozen=True):
-    """How well a model's counts did over time."""
+class ModelAccuracy(msgspec.Struct, frozen=True):
+    """The accuracy of a model's counts over time."""
 
     model: str
     observed: int
     first_error: float
     """Median relative error of the plain count in the first 20 reports."""
     plain_error: float
-    """Median relative error of the plain count lately."""
+    """Median relative error of the plain count in recent reports."""
     corrected_error: float
-    """Median relative error of the corrected count lately."""
+    """Median relative error of the corrected count in recent reports."""
 
 
 def _spread(parts: Parts, tokens: int, *, scaled: bool) -> Parts:
-    """The parts of a corrected count: a hidden prompt is formatting, a factor is in all of them."""
+    """Return the parts of a corrected count.
+
+    An offset is a hidden prompt and goes to `formatting`; a factor applies to every part.
+    """
     plain = parts.system + parts.tools + parts.messages + parts.formatting
     factor = tokens / plain if scaled and plain > 0 else 1
 
-    def grown(part: int) -> int:
+    def scaled_part(part: int) -> int:
         return max(1, round(part * factor)) if part > 0 else part
 
-    system, tools, messages = grown(parts.system), grown(parts.tools), grown(parts.messages)
+    system, tools, messages = (
+        scaled_part(parts.system),
+        scaled_part(parts.tools),
+        scaled_part(parts.messages),
+    )
     return Parts(system, tools, messages, tokens - system - tools - messages)
 
 
 def _slope(points: list[tuple[int, int]]) -> float:
-    """The slope of a line through points of which up to half may be wrong (Siegel's)."""
+    """Return the slope of a line through points of which up to half are outliers (Siegel's)."""
     middles = [
         median(slopes)
         for x, y in points
@@ -102,14 +114,14 @@ def _slope(points: list[tuple[int, int]]) -> float:
     return max(0.0, median(middles)) if middles else 1.0
 
 
-class _Kind:
-    """Reports of one model, with tools or without; what they say is worked out once for each."""
+class _ReportHistory:
+    """The reports of one model with or without tools, and the cached statistics over them."""
 
-    def __init__(self, reports: list[Report] | None = None) -> None:
-        self.reports: deque[Report] = deque(reports or [], maxlen=_WINDOW)
+    def __init__(self, reports: list[UsageReport] | None = None) -> None:
+        self.reports: deque[UsageReport] = deque(reports or [], maxlen=_WINDOW)
 
     def predictions(self, counted: float) -> tuple[float, float, float, float]:
-        """What each way makes of a count: plain, with an offset, with a factor, on a line."""
+        """Return the count after each correction: none, offset, factor, line."""
         if len(self.reports) < _FIRST:
             return counted, counted, counted, counted
         offset, ratio, slope, start = self._fitted
@@ -124,35 +136,35 @@ class _Kind:
         )
 
     def is_too_small_for(self, counted: float) -> bool:
-        """Whether only tiny requests were reported, and this one is not tiny."""
+        """Return whether all reports are of tiny requests and this request is not tiny."""
         return counted > _TINY > max((report.counted for report in self.reports), default=0)
 
     @cached_property
     def _fitted(self) -> tuple[float, float, float, float]:
-        """Offset, factor, and the line through the reports, all by medians."""
+        """Return offset, factor, and the slope and start of the line, all estimated by medians."""
         offset = median(r.reported - r.counted for r in self.reports)
         ratio = median(r.reported / max(1, r.counted) for r in self.reports)
         slope = _slope([(r.counted, r.reported) for r in list(self.reports)[-_PAIRED:]])
         start = median(r.reported - slope * r.counted for r in self.reports)
         return offset, ratio, slope, start
 
-    def add(self, report: Report) -> None:
-        """Take a report in."""
+    def add(self, report: UsageReport) -> None:
+        """Add a report and drop the cached statistics."""
         self.reports.append(report)
-        for known in ("_fitted", "best", "slack"):
-            self.__dict__.pop(known, None)
+        for cached in ("_fitted", "best", "slack"):
+            self.__dict__.pop(cached, None)
 
     @cached_property
     def best(self) -> int:
-        """The way that did best lately; the plain count if none is better."""
-        tests = [report for report in self.reports if report.is_test][-_RECENT:]
-        if len(tests) < _TESTS:
+        """Return the index of the correction with the lowest recent error; 0 is the plain count."""
+        test_reports = [report for report in self.reports if report.is_test][-_RECENT:]
+        if len(test_reports) < _TESTS:
             return 0
-        scores = [median(abs(test.errors[way]) for test in tests) for way in range(4)]
+        scores = [median(abs(test.errors[way]) for test in test_reports) for way in range(4)]
         return scores.index(min(scores))
 
     def with_tighter_bound(self, counted: TokenCount) -> TokenCount:
-        """Return a count that is used as it is, with the bound that reports have shown."""
+        """Return an uncorrected count with the upper bound that reports justify."""
         if sum(report.is_test for report in self.reports) < _TESTS:
             return counted
         if self.is_too_small_for(counted.plain):
@@ -164,82 +176,85 @@ class _Kind:
 
     @cached_property
     def slack(self) -> float:
-        """How far above a corrected count a report may lie: more the less was seen.
+        """Return the share by which a report may exceed a corrected count.
 
-        One report in twenty may be wrong: it is left out if it stands alone.
+        The share is larger when fewer reports exist. One outlier in twenty reports is ignored.
         """
         way = self.best
-        above = sorted(
+        excesses = sorted(
             (max(0.0, 1 / max(0.01, 1 + r.errors[way]) - 1) for r in self.reports if r.is_test),
             reverse=True,
         )
-        spare = len(above) // 20
-        if above[0] > 3 * above[spare] + 0.1:
-            above = above[spare:]
-        return min(above[0] * 1.5 + 0.5 / len(self.reports), _WIDEST)
+        outliers = len(excesses) // 20
+        if excesses[0] > 3 * excesses[outliers] + 0.1:
+            excesses = excesses[outliers:]
+        return min(excesses[0] * 1.5 + 0.5 / len(self.reports), _WIDEST)
 
 
 class Calibration:
-    """Corrections for every model that reports were seen of; safe to share between threads."""
+    """Corrections for all models with reports. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._kinds: dict[tuple[str, bool], _Kind] = {}
+        self._kinds: dict[tuple[str, bool], _ReportHistory] = {}
         self._first: dict[str, list[float]] = {}
         self._observed: dict[str, int] = {}
         self._lock = threading.Lock()
         self.ignored = 0
-        """Reports that were refused as absurd."""
+        """Number of reports ignored as implausible."""
 
-    def correct(self, counted: TokenCount) -> TokenCount:
-        """A count with what was learnt about its model."""
+    def correct(self, count: TokenCount) -> TokenCount:
+        """Return a count corrected by the reports of its model."""
         with self._lock:
-            kind = self._kinds.get((counted.model, counted.parts.tools > 0))
+            kind = self._kinds.get((count.model, count.parts.tools > 0))
             if kind is None:
-                return counted
+                return count
             if not (way := kind.best):
-                return kind.with_tighter_bound(counted)
-            tokens = round(kind.predictions(counted.plain)[way])
+                return kind.with_tighter_bound(count)
+            tokens = round(kind.predictions(count.plain)[way])
             upper = math.ceil(tokens * (1 + kind.slack) + 8)
-            if kind.is_too_small_for(counted.plain):
-                way, upper = _OFFSET, counted.upper + max(0, tokens - counted.plain)
-        heuristic = counted.accuracy == "heuristic"
+            if kind.is_too_small_for(count.plain):
+                way, upper = _OFFSET, count.upper + max(0, tokens - count.plain)
+        heuristic = count.accuracy == "heuristic"
         return msgspec.structs.replace(
-            counted,
+            count,
             tokens=tokens,
             upper=max(upper, tokens),
-            parts=_spread(counted.parts, tokens, scaled=way > 1),
-            accuracy="calibrated" if heuristic else counted.accuracy,
-            note=counted.note or "corrected by observed usage",
+            parts=_spread(count.parts, tokens, scaled=way > 1),
+            accuracy="calibrated" if heuristic else count.accuracy,
+            note=count.note or "corrected by observed usage",
         )
 
     def observe(self, counted: TokenCount, reported_usage: object) -> None:
-        """Learn from the usage that a provider reported for a counted request.
+        """Record the usage that a provider reported for a counted request.
 
-        The usage is a number of input tokens, or the provider's usage object in any dialect.
+        `reported_usage` is a number of input tokens or the provider's usage object in any dialect.
         """
         reported = reported_input(reported_usage)
         plain = max(1, counted.plain)
-        least = plain * _LEAST_OF_EXACT if counted.accuracy == "exact" else plain / _ABSURD
-        if reported is None or not least <= reported <= plain * _ABSURD + 4000:
+        minimum = plain * _LEAST_OF_EXACT if counted.accuracy == "exact" else plain / _ABSURD
+        if reported is None or not minimum <= reported <= plain * _ABSURD + 4000:
             with self._lock:
                 self.ignored += 1
             return
         with self._lock:
             self._make_room(counted.model)
-            kind = self._kinds.setdefault((counted.model, counted.parts.tools > 0), _Kind())
-            plainly, offset, ratio, line = kind.predictions(counted.plain)
+            kind = self._kinds.setdefault(
+                (counted.model, counted.parts.tools > 0), _ReportHistory()
+            )
+            plain_prediction, offset, ratio, line = kind.predictions(counted.plain)
             errors = (
-                (plainly - reported) / reported,
+                (plain_prediction - reported) / reported,
                 (offset - reported) / reported,
                 (ratio - reported) / reported,
                 (line - reported) / reported,
             )
             is_test = len(kind.reports) >= _FIRST
-            kind.add(Report(counted.plain, reported, errors, is_test))
+            kind.add(UsageReport(counted.plain, reported, errors, is_test))
             first = self._first.setdefault(counted.model, [])
             if len(first) < 20:
                 first.append(abs(errors[0]))
-            # Put last: the first of them is the one that was not heard of for longest.
+            # Re-insert the model last, so that the first key is the one without a report for
+            # longest.
             self._observed[counted.model] = self._observed.pop(counted.model, 0) + 1
 
     def _make_room(self, model: str) -> None:
@@ -250,15 +265,15 @@ class Calibration:
             for tools in (False, True):
                 self._kinds.pop((oldest, tools), None)
 
-    def accuracy(self) -> list[Accuracy]:
-        """How well counts did, by model; the most observed first (001-32)."""
+    def accuracy(self) -> list[ModelAccuracy]:
+        """Return the accuracy by model, most observed first."""
         with self._lock:
             models = []
             for model, number in sorted(self._observed.items(), key=lambda item: -item[1]):
                 kinds = [kind for (name, _), kind in self._kinds.items() if name == model]
                 recent = [(r, kind.best) for kind in kinds for r in list(kind.reports)[-_RECENT:]]
                 models.append(
-                    Accuracy(
+                    ModelAccuracy(
                         model,
                         number,
                         median(self._first.get(model) or [0.0]),
@@ -271,20 +286,20 @@ class Calibration:
     # --- to and from a store -------------------------------------------------------------------
 
     def dump(self) -> bytes:
-        """Everything learnt, as JSON; numbers and model names only."""
+        """Return the learned state as JSON; it holds only numbers and model names."""
         with self._lock:
             kinds = [
-                _StoredKind(model, tools, list(kind.reports))
+                _StoredHistory(model, tools, list(kind.reports))
                 for (model, tools), kind in self._kinds.items()
             ]
-            stored = _Stored(kinds, self._first, self._observed, self.ignored)
+            stored = _StoredCalibration(kinds, self._first, self._observed, self.ignored)
         return msgspec.json.encode(stored)
 
     @classmethod
     def load(cls, dumped: bytes) -> Calibration:
-        """What `dump` gave, brought back."""
+        """Restore the state written by `dump`; raise `StoreError` if it cannot be decoded."""
         try:
-            stored = msgspec.json.decode(dumped, type=_Stored)
+            stored = msgspec.json.decode(dumped, type=_StoredCalibration)
         except msgspec.MsgspecError:
             raise StoreError(
                 "the stored calibration cannot be read",
@@ -293,7 +308,7 @@ class Calibration:
             ) from None
         calibration = cls()
         calibration._kinds = {
-            (kind.model, kind.tools): _Kind(kind.reports) for kind in stored.kinds
+            (kind.model, kind.tools): _ReportHistory(kind.reports) for kind in stored.kinds
         }
         calibration._first, calibration._observed, calibration.ignored = (
             stored.first,
@@ -303,21 +318,21 @@ class Calibration:
         return calibration
 
 
-class _StoredKind(msgspec.Struct):
+class _StoredHistory(msgspec.Struct):
     model: str
     tools: bool
-    reports: list[Report]
+    reports: list[UsageReport]
 
 
-class _Stored(msgspec.Struct):
-    kinds: list[_StoredKind]
+class _StoredCalibration(msgspec.Struct):
+    kinds: list[_StoredHistory]
     first: dict[str, list[float]]
     observed: dict[str, int]
     ignored: int
     version: Literal[1] = 1
 
 
-# Where the dialects put the input tokens, and what they leave out of them.
+# The dialects' keys for input tokens, and for the cached input that some count separately.
 _INPUT_KEYS = (
     "input_tokens",
     "prompt_tokens",
@@ -334,7 +349,7 @@ _CACHE_KEYS = (
 
 
 def reported_input(usage: object) -> int | None:
-    """The input tokens of a usage report; None if it makes no sense."""
+    """Return the input tokens of a usage report; None if it has no valid number."""
     if isinstance(usage, bool):
         return None
     if isinstance(usage, int):
@@ -344,7 +359,8 @@ def reported_input(usage: object) -> int | None:
     usage = inner(usage, "usage") or inner(usage, "usageMetadata") or usage
     key = next((key for key in _INPUT_KEYS if key in usage), "")
     total = _number(usage.get(key))
-    # Anthropic and Bedrock report cached input apart; where it is called a prompt, it is within.
+    # Anthropic and Bedrock report cached input separately. In dialects with "prompt" keys, cached
+    # tokens are included in the total.
     if not key.startswith("prompt"):
         total += sum(_number(usage.get(cached)) for cached in _CACHE_KEYS)
     return total if total > 0 else None

@@ -1,12 +1,8 @@
-"""Model id → family: which vocabulary counts it, with which numbers, and how well.
+"""Map a model id to its family: the vocabulary and constants that count it, and their accuracy.
 
-families: after vocabulary, before render. The numbers are data: `constants.toml` has them by
-family, `provenance.toml` says where each family's come from and how far they were off.
-
-Ids come as vendors write them (`gpt-4o-2024-08-06`), as gateways prefix them
-(`anthropic/claude-sonnet-4.5`), as Bedrock spells them (`us.anthropic.claude-…-v1:0`), as Ollama
-tags them (`qwen3:8b-q4`) or as a deployment was named. An id is reduced to its bare name first;
-the first rule that matches wins.
+constants.toml holds each family's numbers, provenance.toml their source and measured error. Ids are
+reduced to the bare model name, because gateways, Bedrock, Ollama and deployments add prefixes and
+tags; then the first matching rule wins.
 """
 
 from __future__ import annotations
@@ -43,7 +39,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"gpt-4o|gpt-4\.|gpt-audio|gpt-realtime|chatgpt-4o|codex-mini", "openai"),
         (r"^gpt-4(-0613|-0314|-32k.*)?$", "openai/gpt-4-0613"),
         (r"gpt-4|gpt-3\.5|gpt-35", "openai/cl100k"),
-        # Anthropic; older names put the version before the size
+        # Anthropic; older names put the version before the size.
         (r"claude-(sonnet|opus|haiku|fable)-([5-9]|4-[7-9])", "claude/5"),
         (r"claude-(sonnet|opus|haiku)-4-[5-6]", "claude/4-5"),
         (r"claude-(sonnet|opus)-4|claude-4-(sonnet|opus)", "claude/4"),
@@ -94,7 +90,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     )
 )
 
-# Models whose names say nothing, by who makes them: counted like the newest, and said so.
+# Providers whose unrecognised model names are counted like their newest models, as "newer".
 _NEWER = {
     "openai": "openai/newer",
     "codex": "openai/newer",
@@ -108,25 +104,25 @@ _ON_VERTEX = frozenset({"vertex", "openrouter", "vercel"})
 
 
 class Constants(msgspec.Struct, frozen=True):
-    """The numbers and names of one family; a number that is not there is 0."""
+    """The constants of one family; a missing number is 0."""
 
     family: str
     values: Mapping[str, Any]
     root: str
-    """The part of the family's name that says how requests are rendered."""
+    """First part of the family's name; selects the renderer."""
     accuracy: Accuracy
-    """How well counts of this family are known."""
+    """How reliable counts of this family are."""
 
     def __getitem__(self, key: str) -> float:
         return float(self.values.get(key, 0))
 
     def text(self, key: str) -> str:
-        """A named value: a vocabulary, a style."""
+        """Return a constant that is text, such as a vocabulary or a style."""
         return str(self.values.get(key, ""))
 
 
 class Description(msgspec.Struct, frozen=True):
-    """What is known about counting a model."""
+    """How a model is counted: family, vocabulary and accuracy."""
 
     family: str
     vocabulary: str
@@ -134,26 +130,26 @@ class Description(msgspec.Struct, frozen=True):
 
 
 class Provenance(msgspec.Struct, frozen=True):
-    """What a family's numbers rest on."""
+    """The recordings from which a family's constants were fitted."""
 
     records: int
-    """Recorded requests."""
+    """Number of recorded requests."""
     repositories: int
-    """Public repositories that they were recorded by."""
+    """Number of public repositories with these recordings."""
     median_error_percent: float
     p95_error_percent: float
 
 
 def describe(model: str) -> Description:
-    """How a model is counted, for tables and reports."""
+    """Describe how a model is counted, for tables and reports."""
     numbers = constants(family_of(model))
-    # Claude's vocabulary is not public: its text is weighed between two that are.
+    # Claude's vocabulary is not public; a weighted sum of two public ones estimates it.
     vocabulary = "o200k_base + llama2" if numbers.root == "claude" else numbers.text("vocabulary")
     return Description(numbers.family, vocabulary, numbers.accuracy)
 
 
-def bare(model: str) -> str:
-    """A model id without gateway path, region, vendor prefix, tag or spelling."""
+def bare_name(model: str) -> str:
+    """Return a model id without gateway path, region, vendor prefix, tag or spelling variants."""
     name = model.strip().lower()
     name = name.rsplit("/", 1)[-1]
     name = _TAG.sub("", name)
@@ -165,7 +161,7 @@ def bare(model: str) -> str:
 
 
 def family_of(model: str) -> str:
-    """The family that counts a model."""
+    """Return the name of the family that counts a model."""
     return _family_of(model[:MAX_LENGTH])
 
 
@@ -181,26 +177,26 @@ def _family_of(model: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _split(model: str) -> tuple[str, str]:
-    """Who serves a model, and its bare name."""
+    """Return the provider of a model and its bare name."""
     try:
         id_ = ProviderId.parse(model)
-    except SettingsError:  # no id that anybody would write, but it may hold a name
-        return "", bare(model)
-    return id_.provider, bare(id_.model)
+    except SettingsError:  # not a valid id, but it may contain a model name
+        return "", bare_name(model)
+    return id_.provider, bare_name(id_.model)
 
 
-def resolve(model: str, dialect: str, platform: str = "") -> Constants:
-    """The numbers for a model as a platform serves it in a dialect.
+def family_constants(model: str, dialect: str, platform: str = "") -> Constants:
+    """Return the constants for a model in a dialect on a platform.
 
-    `platform` is where the request goes (`vertex`, `openrouter`, `groq`, `ollama`, …); it matters
-    where the server, not the model, decides how tools are shown. If it is not given, the id may
-    tell: `groq:llama-3.3-70b-versatile`, `qwen3:8b`.
+    `platform` is the request's destination (`vertex`, `openrouter`, `groq`, `ollama`, …); it
+    matters where the server decides how tools are rendered. If it is empty, the id's prefix is
+    used: `groq:llama-3.3-70b-versatile`, `qwen3:8b`.
     """
-    return _resolved(model[:MAX_LENGTH], dialect, platform)
+    return _resolve_cached(model[:MAX_LENGTH], dialect, platform)
 
 
 @lru_cache(maxsize=4096)
-def _resolved(model: str, dialect: str, platform: str) -> Constants:
+def _resolve_cached(model: str, dialect: str, platform: str) -> Constants:
     name = _family_of(model)
     platform = platform or _split(model)[0]
     if name.startswith("gemini") and platform in _ON_VERTEX:
@@ -222,7 +218,7 @@ def _table() -> Mapping[str, Mapping[str, Any]]:
 
 @cache
 def provenance(family: str) -> Provenance | None:
-    """What a family's numbers rest on; None if it was never recorded."""
+    """Return the recordings behind a family's constants; None if it was never recorded."""
     text = (files("holdfast.tokens") / "provenance.toml").read_text(encoding="utf-8")
     recorded = tomllib.loads(text)["provenance"].get(family)
     return msgspec.convert(recorded, Provenance) if recorded else None
@@ -230,7 +226,7 @@ def provenance(family: str) -> Provenance | None:
 
 @cache
 def constants(family: str) -> Constants:
-    """The numbers of a family, with those of the family that it inherits from."""
+    """Return a family's constants, including those inherited from its parent."""
     own = dict(_table()[family])
     parent = own.pop("inherits", None)
     values = {**constants(parent).values, **own} if parent else own

@@ -1,4 +1,4 @@
-"""files: replace a file as a whole, or not at all."""
+"""Replace a file atomically."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file that only its owner reads; a reader sees the old one or the new one.
+    """Write a file that only its owner can read; readers see the old or the new content.
 
-    Every writer has a file of its own until the end, so that two at once do no harm.
+    Each writer uses its own temporary file, so that concurrent writers do not conflict.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

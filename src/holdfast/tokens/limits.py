@@ -1,11 +1,8 @@
-"""limits: how much a model can take, and how much of that a request may use.
+"""Return how many tokens a model accepts and how many of them a request may use.
 
-limits: after provider ids and prices. It knows nothing about counting, and reads no settings:
-overrides arrive as arguments. Every built-in number stands in limits.toml with its source.
-
-A limit is looked up in this order, each field by itself (C3): the session's override, the
-override of the model, that of its provider, what the provider says of itself, our table, the
-price lists, the default for unknown models.
+This module counts nothing and reads no settings: overrides arrive as arguments. Each field is
+looked up separately, in this order: session override, model override, provider override, the
+provider's own statement, limits.toml, the price lists, the default for unknown models.
 """
 
 from __future__ import annotations
@@ -30,11 +27,11 @@ from .prices import Prices
 from .provider_ids import ProviderId, normalize_provider_id, provider_named
 
 Mode = Literal["input_only", "combined"]
-"""Whether the window is for input alone, or shared with output."""
+"""Whether the window holds input only, or input and output together."""
 
 DEFAULT_BUFFER_TOKENS = 256
 DEFAULT_OUTPUT_TOKENS = 16_384
-"""Room kept for an answer whose size nobody gave, or a quarter of the window if that is less."""
+"""Tokens reserved for an answer of unknown length, or a quarter of the window if that is less."""
 
 _OVERRIDES = "model_context_overrides"
 _REMEMBERED = 1024
@@ -43,32 +40,35 @@ _Window = Annotated[int, Meta(ge=1)]
 
 
 class ModelContextLimits(msgspec.Struct, frozen=True):
-    """What one model can take, in tokens."""
+    """The token limits of one model."""
 
     provider: str
     model: str
     context_window: int
-    """Most input tokens; in `combined` mode, input and output together."""
+    """Maximum input tokens; in `combined` mode, input and output together."""
     max_output_tokens: int
-    """Longest answer of the model. Said for information, never subtracted by itself."""
+    """Maximum tokens of one answer. Informational: it is never subtracted on its own."""
     output_reserved: int | None = None
-    """Room to keep for the answer; None: as `output_reserve` decides."""
+    """Tokens to reserve for the answer; None lets `output_reserve` decide."""
     mode: Mode = "input_only"
 
     @property
     def input_budget(self) -> int:
-        """The input tokens of a one-off request: the window, less the output if both share it."""
+        """Return the input tokens of a one-off request.
+
+        This is the window, less the output's reserve if they share it.
+        """
         return max(self.context_window - output_reserve(self), 0)
 
 
 def output_reserve(
     limits: ModelContextLimits, *, output: int | None = None, agent_loop: bool = False
 ) -> int:
-    """Return how many tokens of the window are kept for the answer.
+    """Return how many tokens of the window are reserved for the answer.
 
-    A one-off request to an `input_only` model keeps none unless `output_reserved` says so. All
-    others keep, in this order: `output`, the request's own limit of its answer (reasoning
-    included); `output_reserved`; 16,384 or a quarter of the window, whichever is less.
+    A one-off request to an `input_only` model reserves only `output_reserved`, if set. Every other
+    request uses the first of these: `output` (the request's own limit for its answer, reasoning
+    included), `output_reserved`, or 16,384 tokens capped at a quarter of the window.
     """
     if output is not None and output < 0:
         raise SettingsError("the output limit is below zero", where="output")
@@ -89,10 +89,10 @@ def input_limit(
     margin: float = 0.0,
     agent_loop: bool = False,
 ) -> int:
-    """Return the most input tokens a request may have; 0 means that it must not be sent.
+    """Return the maximum input tokens of a request; 0 means that it must not be sent.
 
-    From the window go the room for the answer and one reserve for the errors of counting:
-    `buffer_tokens`, or `margin` as a share of what is left, whichever is more.
+    The answer's reserve is subtracted from the window, then one margin for counting errors:
+    `buffer_tokens` or the share `margin` of the remainder, whichever is larger.
     """
     if buffer_tokens < 0:
         raise SettingsError("the buffer is below zero", where="buffer_tokens")
@@ -104,25 +104,25 @@ def input_limit(
 
 
 class Override(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Limits that win over our own; what is None is left as it is."""
+    """Limits that take precedence over the built-in ones; None leaves a field unchanged."""
 
     context_window: _Window | None = None
     max_output_tokens: _Tokens | None = None
     output_reserved: _Tokens | None = None
     mode: Mode | None = None
     cli_overhead: _Tokens | None = None
-    """Tokens that a command-line program puts before the user's text."""
+    """Tokens of the system prompt that a command-line program sends before the user's text."""
 
 
 class CliOverhead(NamedTuple):
-    """What a command-line program puts before the user's text."""
+    """Tokens that a command-line program sends before the user's text, with the source."""
 
     tokens: int
     source: str
 
 
-class Resolved(NamedTuple):
-    """The limits of a model, and where each of them comes from."""
+class TracedLimits(NamedTuple):
+    """The limits of a model and the source of each field."""
 
     limits: ModelContextLimits
     origins: Mapping[str, str]
@@ -130,18 +130,18 @@ class Resolved(NamedTuple):
 
 
 class HasOverrides(Protocol):
-    """What the registry reads from a configuration; `Settings` is one."""
+    """The part of a configuration that the registry reads; `Settings` has it."""
 
     @property
     def model_context_overrides(self) -> Mapping[str, object]:
-        """Fields as in `Override`, by `provider:model` or by the provider's name alone."""
+        """Return `Override` fields by `provider:model`, or by the provider's name alone."""
 
 
 class ProviderManager(Protocol):
-    """Whoever can ask providers about their models."""
+    """A client that can ask providers for the limits of their models."""
 
     def model_limits(self, provider_id: str, /) -> Mapping[str, object] | None:
-        """Return the limits a provider states (fields as in `Override`); None: unknown."""
+        """Return a model's limits, with the fields of `Override`; None if unknown."""
 
 
 class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -161,7 +161,7 @@ class _OverheadRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _LimitTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of limits.toml."""
+    """The parsed content of limits.toml."""
 
     default: _Row
     family: tuple[_Row, ...]
@@ -193,27 +193,27 @@ def _load() -> _LimitTable:
 _TABLE = _load()
 
 DEFAULT_MODEL_LIMITS: Mapping[str, ModelContextLimits] = MappingProxyType(dict(_TABLE.limits()))
-"""Our own table, by `provider:model`; `_default` is for models nobody knows."""
+"""Built-in limits by `provider:model`; `_default` is for unknown models."""
 
 LIMIT_SOURCES: Mapping[str, str] = MappingProxyType(dict(_TABLE.sources()))
-"""Where the numbers of `DEFAULT_MODEL_LIMITS` come from, by the same keys."""
+"""Sources of `DEFAULT_MODEL_LIMITS`, by the same keys."""
 
 CLI_OVERHEAD_PROVENANCE: Mapping[str, CliOverhead] = MappingProxyType(
     {name: CliOverhead(row.tokens, row.source) for name, row in _TABLE.overhead.items()}
 )
-"""What each command-line program puts before the user's text, and how we know."""
+"""Prompt tokens and their source, by command-line program."""
 
 CLI_SYSTEM_PROMPT_OVERHEAD: Mapping[str, int] = MappingProxyType(
     {name: overhead.tokens for name, overhead in CLI_OVERHEAD_PROVENANCE.items()}
 )
-"""Tokens that each command-line program puts before the user's text; `_default` for others."""
+"""Prompt tokens by command-line program; `_default` is for unknown programs."""
 
 
 class ModelContextRegistry:
-    """Knows the limits of every model, with the overrides of a configuration.
+    """The limits of every model, with the overrides of one configuration applied.
 
-    A key of `config.model_context_overrides` is an id of a model in any spelling, or a provider:
-    `openai`, or `my-gateway:*` for one we do not know by name.
+    A key of `config.model_context_overrides` is a model id in any spelling or a provider: `openai`,
+    or `my-gateway:*` for a provider without a known name.
     """
 
     def __init__(
@@ -228,7 +228,8 @@ class ModelContextRegistry:
         )
         self.provider_manager = provider_manager
         self._prices = prices
-        # Every request asks anew for the same few models; nothing changes but what others state.
+        # Every request resolves the same few models, and only `provider_manager` can change a
+        # result.
         self._unasked = lru_cache(maxsize=_REMEMBERED)(self._trace)
         self._by_model: dict[str, tuple[str, Override]] = {}
         self._by_provider: dict[str, tuple[str, Override]] = {}
@@ -247,17 +248,19 @@ class ModelContextRegistry:
     def resolve(
         self, provider_id: str, *, session: Mapping[str, object] | None = None
     ) -> ModelContextLimits:
-        """Return the limits of a model; those nobody states are the default's."""
+        """Return the limits of a model; fields that no source states take the default."""
         return self.trace(provider_id, session=session).limits
 
-    def trace(self, provider_id: str, *, session: Mapping[str, object] | None = None) -> Resolved:
-        """Return the limits of a model, and where each of them comes from."""
+    def trace(
+        self, provider_id: str, *, session: Mapping[str, object] | None = None
+    ) -> TracedLimits:
+        """Return the limits of a model and the source of each field."""
         id_ = ProviderId.parse(provider_id)
         if session is None and self.provider_manager is None:
             return self._unasked(id_)
         return self._trace(id_, session)
 
-    def _trace(self, id_: ProviderId, session: Mapping[str, object] | None = None) -> Resolved:
+    def _trace(self, id_: ProviderId, session: Mapping[str, object] | None = None) -> TracedLimits:
         values: dict[str, object] = {}
         origins: dict[str, str] = {}
         for origin, override in self._levels(id_, session):
@@ -266,19 +269,19 @@ class ModelContextRegistry:
                 if value is not None and field not in values:
                     values[field], origins[field] = value, origin
         stated = {"provider": id_.provider, "model": id_.model} | values
-        return Resolved(msgspec.convert(stated, ModelContextLimits), origins)
+        return TracedLimits(msgspec.convert(stated, ModelContextLimits), origins)
 
     def known_window(
         self, provider_id: str, *, session: Mapping[str, object] | None = None
     ) -> int | None:
-        """Return the window somebody states for this very model; None rather than a guess."""
+        """Return the context window stated for this exact model; None instead of a default."""
         limits, origins = self.trace(provider_id, session=session)
         return None if origins["context_window"] == "default" else limits.context_window
 
     def overhead(self, provider_id: str) -> int:
-        """Return the tokens that the id's command-line program puts before the user's text.
+        """Return the prompt tokens of the id's command-line program.
 
-        0 if the model is reached through an API: no program stands before it.
+        Return 0 if the model is reached through an API, which adds no program prompt.
         """
         id_ = ProviderId.parse(provider_id)
         if not id_.is_program:
@@ -292,7 +295,7 @@ class ModelContextRegistry:
     def _levels(
         self, id_: ProviderId, session: Mapping[str, object] | None
     ) -> Iterator[tuple[str, Override]]:
-        """Yield what each source says, the strongest first."""
+        """Yield each source's values, highest precedence first."""
         if session is not None:
             yield "session", _override(session, "session")
         yield from self._configured(id_)
@@ -316,7 +319,7 @@ class ModelContextRegistry:
             yield f"config {key}", override
 
     def _stated(self, id_: ProviderId) -> Override | None:
-        """Ask the provider; one that fails has said nothing, and must not stop the caller."""
+        """Ask the provider for its limits; warn and return None if the lookup fails."""
         if self.provider_manager is None:
             return None
         try:
@@ -332,13 +335,13 @@ class ModelContextRegistry:
 
 
 def get_effective_context(provider_id: str, registry: ModelContextRegistry) -> int:
-    """Return the window that is left to the user of a command-line program, or of an API.
+    """Return the window left for the user of a command-line program or an API.
 
-    Only the program's own prompt is subtracted: in a one-off request, output takes no room from
-    input. Raises `SettingsError` if the prompt alone fills the window.
+    Only the program's prompt is subtracted, because a one-off request shares no tokens with its
+    output. Raise `SettingsError` if the prompt fills the window.
     """
     id_ = registry.normalize_provider_id(provider_id)
-    # Not of `id_`: the transport, which says whether there is a program, is not part of it.
+    # Pass the full id to `overhead`: the normalized id lacks the transport that marks a program.
     window, overhead = registry.resolve(id_).context_window, registry.overhead(provider_id)
     if not 0 <= overhead < window:
         raise SettingsError(

@@ -1,7 +1,7 @@
-"""What images, sounds and documents cost, by the vendors' published formulas.
+"""Count images, audio and documents with the vendors' published formulas.
 
-media: used by counting. Sizes are read from the first bytes of inline images; what is given by
-address or in a format without a size is counted as a typical medium of its kind.
+Sizes are read from the first bytes of inline images. Media given by URL, or in a format without a
+size, are counted as typical of their kind.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ import re
 from typing import Any
 
 from holdfast.tokens.families import Constants
-from holdfast.tokens.render.request import View
+from holdfast.tokens.render.request import MessageView
 from holdfast.wire import Media
 from holdfast.wire.media import base64_size
 from holdfast.wire.values import inner, take
 
-# An image that cannot be measured: a square of the side that most vendors scale down to.
+# Size of an image that cannot be measured: most vendors scale down to this side length.
 _TYPICAL_SIZE = (1024, 1024)
-# A page or two, a minute of sound, ten seconds of film: nothing in the request says how much.
+# A page or two, a minute of audio, ten seconds of video: the request does not state the length.
 _TYPICAL_TOKENS = {"document": 3000.0, "audio": 1920.0, "video": 2630.0}
 
-# OpenAI, tiles of 512 pixels: base and price of a tile.
+# OpenAI images in tiles of 512 pixels: base tokens and tokens per tile.
 _TILES = (
     (re.compile(r"4o-mini"), (2833, 5667)),
-    (re.compile(r"gpt-5"), (70, 140)),  # its mini and nano have patches
+    (re.compile(r"gpt-5"), (70, 140)),  # its mini and nano models use patches
     (re.compile(r"^o[13](?!.*mini)"), (75, 150)),
 )
 _USUAL_TILE = (85, 170)
-# OpenAI, patches of 32 pixels, at most 1,536: what a model's name holds, what comes later in it,
-# and the factor on the number of patches. `gpt-5.*mini` would be no linear pattern, and a client
-# may send any text as a model.
+# OpenAI images in patches of 32 pixels, at most 1,536: part of the model's name, a later part, and
+# the factor on the number of patches. A client may send any text as a model name, and the pattern
+# `gpt-5.*mini` would not be linear.
 _PATCHES = (
     ("4.1-mini", "", 1.62),
     ("4.1-nano", "", 2.46),
@@ -40,8 +40,8 @@ _PATCHES = (
 )
 
 
-def media_tokens(medium: Media, view: View, numbers: Constants, model: str) -> float:
-    """Tokens of one medium of a message."""
+def media_tokens(medium: Media, view: MessageView, numbers: Constants, model: str) -> float:
+    """Return the tokens of one medium of a message."""
     if medium.kind != "image":
         is_text = medium.kind == "document" and _is_text_document(view.value, medium)
         return 0.0 if is_text else _TYPICAL_TOKENS[medium.kind]
@@ -54,19 +54,25 @@ def media_tokens(medium: Media, view: View, numbers: Constants, model: str) -> f
         case "openai":
             low = _detail(view.value, medium) == "low"
             return _openai_image(width, height, model, low=low)
-    # Pixtral, Qwen VL and their like: a token for each patch of 28 pixels, one more for a row.
+    # Pixtral, Qwen VL and similar models: one token per patch of 28 pixels and one per row.
     rows, columns = math.ceil(height / 28), math.ceil(width / 28)
     return min(rows * columns + rows, 16_000)
 
 
 def _claude_image(width: int, height: int) -> float:
-    """docs.anthropic.com, vision: scaled to 1,568 pixels, then a token for 750 pixels."""
+    """Return the tokens of an image for Claude: scaled to 1,568 pixels, one token per 750 pixels.
+
+    Source: docs.anthropic.com, vision.
+    """
     scale = min(1.0, 1568 / max(width, height), math.sqrt(1_192_464 / (width * height)))
     return min(width * scale * height * scale / 750 + 10, 1590)
 
 
 def _gemini_image(width: int, height: int, numbers: Constants) -> float:
-    """ai.google.dev, tokens: 258 a tile; Gemini 2.5 and 3 count an image as one."""
+    """Return the tokens of an image for Gemini: 258 per tile, or one tile from Gemini 2.5 on.
+
+    Source: ai.google.dev, tokens.
+    """
     if not numbers.family.startswith("gemini/2.0") or max(width, height) <= 400:
         return numbers["image"]
     unit = min(768, max(256, math.floor(min(width, height) / 1.5)))
@@ -74,10 +80,13 @@ def _gemini_image(width: int, height: int, numbers: Constants) -> float:
 
 
 def _openai_image(width: int, height: int, model: str, *, low: bool) -> float:
-    """platform.openai.com, images and vision."""
+    """Return the tokens of an image for OpenAI.
+
+    Source: platform.openai.com, images and vision.
+    """
     for name, later, factor in _PATCHES:
-        _, named, rest = model.partition(name)
-        if named and later in rest:
+        _, matched, suffix = model.partition(name)
+        if matched and later in suffix:
             scale = min(1.0, math.sqrt(1536 * 32 * 32 / (width * height)))
             patches = math.ceil(width * scale / 32) * math.ceil(height * scale / 32)
             return min(patches, 1536) * factor + 2
@@ -102,7 +111,7 @@ def _detail(value: Any, medium: Media) -> str:
 
 
 def _is_text_document(value: Any, medium: Media) -> bool:
-    """Whether a document is given as text, which is counted as text."""
+    """Return whether a document is given as text, which is counted as text."""
     return take(_part(value, medium), "source", "type") in ("text", "content")
 
 

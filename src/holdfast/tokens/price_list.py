@@ -1,6 +1,6 @@
-"""price_list: the format of a file of prices (genai-prices' own), and what is no such file.
+"""Parse and validate a price file in the format of genai-prices.
 
-Knows names, rates and conditions; prices.py knows what they mean for a request.
+This module knows names, rates and conditions; prices.py applies them to a request.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _SIZES = frozenset(
     "mini nano micro tiny lite small medium large xl pro max ultra plus flash fast turbo instant "
     "haiku sonnet opus".split()
 )
-"""Words that tell the models of one generation apart."""
+"""Words that distinguish the models of one generation."""
 
 
 class Tier(msgspec.Struct, frozen=True):
-    """A rate for requests with more than `start` input tokens; it holds for all their tokens."""
+    """A rate for requests with more than `start` input tokens; it applies to all their tokens."""
 
     start: int
     price: Decimal
 
 
-class Tiered(msgspec.Struct, frozen=True):
-    """A rate that rises with the size of the request."""
+class TieredRate(msgspec.Struct, frozen=True):
+    """A rate that depends on the size of the request."""
 
     base: Decimal
     tiers: tuple[Tier, ...]
@@ -47,11 +47,11 @@ class Tiered(msgspec.Struct, frozen=True):
         return max(reached, key=lambda tier: tier.start).price if reached else self.base
 
 
-Rate = Decimal | Tiered | None
+Rate = Decimal | TieredRate | None
 
 
-class Rates(msgspec.Struct, frozen=True):
-    """What a price list says of one model. A rate that is missing is None."""
+class ModelRates(msgspec.Struct, frozen=True):
+    """One model's rates; a missing rate is None."""
 
     input_mtok: Rate = None
     cache_read_mtok: Rate = None
@@ -60,53 +60,53 @@ class Rates(msgspec.Struct, frozen=True):
     requests_kcount: Rate = None
 
 
-class Clause(msgspec.Struct, frozen=True):
-    """A condition on a name; exactly one field is given."""
+class NameCondition(msgspec.Struct, frozen=True):
+    """A condition on a model or provider name; exactly one field is set."""
 
     starts_with: str | None = None
     ends_with: str | None = None
     contains: str | None = None
     equals: str | None = None
     regex: str | None = None
-    any_of: tuple[Clause, ...] | None = msgspec.field(name="or", default=None)
-    all_of: tuple[Clause, ...] | None = msgspec.field(name="and", default=None)
+    any_of: tuple[NameCondition, ...] | None = msgspec.field(name="or", default=None)
+    all_of: tuple[NameCondition, ...] | None = msgspec.field(name="and", default=None)
 
     def names(self, name: str) -> bool:
-        """Return whether a condition gives this very name, in lower case."""
+        """Return whether the condition lists this exact name, in lower case."""
         either = self.any_of or self.all_of or ()
         equals = self.equals is not None and name == self.equals.lower()
         return equals or any(clause.names(name) for clause in either)
 
     def matches(self, name: str) -> bool:
-        """Whether the condition holds for a name in lower case."""
+        """Return whether the condition matches a name in lower case."""
         match self:
-            case Clause(starts_with=str(part)):
+            case NameCondition(starts_with=str(part)):
                 return name.startswith(part.lower())
-            case Clause(contains=str(part)):
+            case NameCondition(contains=str(part)):
                 return part.lower() in name
-            case Clause(equals=str(part)):
+            case NameCondition(equals=str(part)):
                 return name == part.lower()
-            case Clause(ends_with=str(part)):
+            case NameCondition(ends_with=str(part)):
                 return name.endswith(part.lower())
-            case Clause(regex=str(pattern)):
+            case NameCondition(regex=str(pattern)):
                 return re.search(pattern, name) is not None
-            case Clause(any_of=tuple(clauses)):
+            case NameCondition(any_of=tuple(clauses)):
                 return any(clause.matches(name) for clause in clauses)
-            case Clause(all_of=tuple(clauses)):
+            case NameCondition(all_of=tuple(clauses)):
                 return all(clause.matches(name) for clause in clauses)
             case _:
                 return False
 
 
-class Constraint(msgspec.Struct, frozen=True):
-    """When a price holds: from a date on, or between two times of the day (UTC)."""
+class PricePeriod(msgspec.Struct, frozen=True):
+    """A period in which a price is valid: from a date on, or between two times of day (UTC)."""
 
     start_date: date | None = None
     start_time: time | None = None
     end_time: time | None = None
 
     def holds(self, at: datetime) -> bool:
-        """Whether the price holds at this moment."""
+        """Return whether the price is valid at a moment."""
         at = at.astimezone(UTC)
         if self.start_date is not None:
             return at.date() >= self.start_date
@@ -123,35 +123,35 @@ def _naive(moment: time) -> time:
 
 
 class Conditional(msgspec.Struct, frozen=True):
-    """Rates that hold under a condition; without one, always."""
+    """Rates that are valid under a constraint, or always without one."""
 
-    prices: Rates
-    constraint: Constraint | None = None
+    prices: ModelRates
+    constraint: PricePeriod | None = None
 
 
 class Model(msgspec.Struct, frozen=True):
     """One model in a price list."""
 
     id: str
-    match: Clause
-    prices: Rates | tuple[Conditional, ...]
+    match: NameCondition
+    prices: ModelRates | tuple[Conditional, ...]
     context_window: int | None = None
     deprecated: bool | None = None
 
-    def rates(self, at: datetime) -> Rates:
-        """Return the rates that hold at this moment: of several, the last; if none, the first."""
-        if isinstance(self.prices, Rates):
+    def rates(self, at: datetime) -> ModelRates:
+        """Return the rates valid at a moment: the last match, or the first if none matches."""
+        if isinstance(self.prices, ModelRates):
             return self.prices
         for conditional in reversed(self.prices):
             if conditional.constraint is None or conditional.constraint.holds(at):
                 return conditional.prices
-        return self.prices[0].prices if self.prices else Rates()
+        return self.prices[0].prices if self.prices else ModelRates()
 
     def is_meant(self, name: str) -> bool:
-        """Return whether a name in lower case means this model.
+        """Return whether a name in lower case refers to this model.
 
-        Lists often give only how a name begins. A size behind it makes it another model, which
-        the list may not have: `gpt-6.1-sol-mini` is not `gpt-6.1-sol`.
+        Lists often contain only a prefix. A size after the prefix makes it another model, which the
+        list may lack: `gpt-6.1-sol-mini` is not `gpt-6.1-sol`.
         """
         if not self.match.matches(name):
             return False
@@ -167,20 +167,20 @@ class Provider(msgspec.Struct, frozen=True):
 
     id: str
     models: tuple[Model, ...]
-    model_match: Clause | None = None
-    provider_match: Clause | None = None
+    model_match: NameCondition | None = None
+    provider_match: NameCondition | None = None
     fallback_model_providers: tuple[str, ...] | None = None
 
 
 class PriceFile(msgspec.Struct, frozen=True):
-    """A file of prices; a bare list of providers is one too."""
+    """A price file; a bare list of providers is valid too."""
 
     providers: tuple[Provider, ...]
     made: date | None = None
 
 
 def decode(data: bytes, where: str) -> PriceFile:
-    """Read a file of prices, or raise SettingsError saying why it is none."""
+    """Parse a price file; raise `SettingsError` with the reason if it is invalid."""
     try:
         if data.lstrip()[:1] == b"[":
             file = PriceFile(msgspec.json.decode(data, type=tuple[Provider, ...]))
@@ -194,12 +194,12 @@ def decode(data: bytes, where: str) -> PriceFile:
 
 
 def price_problem(what: str, where: str) -> SettingsError:
-    """The error of a file of prices."""
+    """Return the error for an invalid or unreadable price file."""
     return SettingsError(what, where=where, fix=_FIX)
 
 
 def _check(file: PriceFile) -> None:
-    """Raise `ValueError` where the types alone allow nonsense."""
+    """Raise `ValueError` for values that the types allow but that make no sense."""
     if not any(provider.models for provider in file.providers):
         raise ValueError("it lists no models")
     for provider in file.providers:
@@ -214,28 +214,28 @@ def _check_model(model: Model) -> None:
     _check_clause(model.match, model.id)
     if model.context_window is not None and model.context_window < 1:
         raise ValueError(f"the window of {model.id!r} is below 1")
-    several = () if isinstance(model.prices, Rates) else model.prices
+    conditionals = () if isinstance(model.prices, ModelRates) else model.prices
     for rates in (
-        (conditional.prices for conditional in several)
-        if several
+        (conditional.prices for conditional in conditionals)
+        if conditionals
         else (model.rates(datetime.now(UTC)),)
     ):
         if any(not amount.is_finite() or amount < 0 for amount in _amounts(rates)):
             raise ValueError(f"a price of {model.id!r} is no amount of money")
 
 
-def _amounts(rates: Rates) -> Iterator[Decimal]:
+def _amounts(rates: ModelRates) -> Iterator[Decimal]:
     for rate in msgspec.structs.astuple(rates):
-        if isinstance(rate, Tiered):
+        if isinstance(rate, TieredRate):
             yield rate.base
             yield from (tier.price for tier in rate.tiers)
         elif rate is not None:
             yield rate
 
 
-def _check_clause(clause: Clause, name: str) -> None:
-    given = [part for part in msgspec.structs.astuple(clause) if part is not None]
-    if len(given) != 1:
+def _check_clause(clause: NameCondition, name: str) -> None:
+    set_fields = [part for part in msgspec.structs.astuple(clause) if part is not None]
+    if len(set_fields) != 1:
         raise ValueError(f"a condition of {name!r} is not one of those we know")
     if clause.regex is not None:
         try:

@@ -1,9 +1,8 @@
-"""prices: what a model's tokens cost, and the window its vendor gives it.
+"""Look up what a model's tokens cost, and the context window that its vendor states.
 
-The data is that of genai-prices, in that package's own JSON format: a snapshot that comes with
-Holdfast (prices.json, made by tools/snapshot_prices.py), or a newer file the user keeps in the
-data folder. Nothing is ever fetched. Prices are the standard ones in US dollars per million
-tokens, without discounts for batches or other tiers of service.
+The data is a bundled snapshot of genai-prices (made by tools/snapshot_prices.py) or a newer file in
+the data folder; nothing is fetched. Prices are standard ones in US dollars per million tokens,
+without discounts for batches or service tiers.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from holdfast.errors import SettingsError
 from holdfast.tokens.files import replace_file
 from holdfast.tokens.price_list import (
     Model,
+    ModelRates,
     PriceFile,
     Provider,
     Rate,
-    Rates,
-    Tiered,
+    TieredRate,
     decode,
     price_problem,
 )
@@ -41,31 +40,31 @@ _REMEMBERED = 4096
 
 
 class Price(msgspec.Struct, frozen=True):
-    """What one model costs at one provider, in US dollars per million tokens."""
+    """The price of one model at one provider, in US dollars per million tokens."""
 
     provider: str
-    """Who asks this price, by its name in genai-prices."""
+    """Name of the provider in genai-prices."""
     model: str
-    rates: Rates
+    rates: ModelRates
 
     @property
     def input(self) -> Decimal | None:
-        """The rate of input that is not cached; of small requests, where it depends on size."""
+        """Return the rate of uncached input, for small requests if it depends on size."""
         return _at(self.rates.input_mtok, 0)
 
     @property
     def cache_read(self) -> Decimal | None:
-        """The rate of input read from the vendor's cache; None: no such rate."""
+        """Return the rate of cached input; None if the provider has no such rate."""
         return _at(self.rates.cache_read_mtok, 0)
 
     @property
     def cache_write(self) -> Decimal | None:
-        """The rate of input written to the vendor's cache; None: as other input."""
+        """Return the rate of input written to the cache; None if it costs as other input."""
         return _at(self.rates.cache_write_mtok, 0)
 
     @property
     def output(self) -> Decimal | None:
-        """The rate of output, reasoning included."""
+        """Return the rate of output, including reasoning."""
         return _at(self.rates.output_mtok, 0)
 
     def cost(
@@ -77,12 +76,11 @@ class Price(msgspec.Struct, frozen=True):
         cache_write_tokens: int = 0,
         cache_write_hour_tokens: int = 0,
     ) -> Decimal:
-        """Return what a call costs in US dollars.
+        """Return the cost of a call in US dollars.
 
-        `input_tokens` are all input tokens, the cached ones included. Cached tokens that have no
-        rate of their own cost what other input costs. What is written for an hour costs twice as
-        much as other input (Anthropic's rule; lists have the rate of five minutes only). Counts
-        below zero are taken as zero.
+        `input_tokens` includes the cached tokens. Cached tokens without a rate cost as much as
+        other input. Tokens cached for an hour cost twice the input rate (Anthropic's rule; price
+        lists state only the five-minute rate). Negative counts are treated as zero.
         """
         read, write = max(cache_read_tokens, 0), max(cache_write_tokens, 0)
         hour = max(cache_write_hour_tokens, 0)
@@ -100,18 +98,18 @@ class Price(msgspec.Struct, frozen=True):
 
 
 def _at(rate: Rate, input_tokens: int) -> Decimal | None:
-    return rate.at(input_tokens) if isinstance(rate, Tiered) else rate
+    return rate.at(input_tokens) if isinstance(rate, TieredRate) else rate
 
 
 def _or(rate: Decimal | None, other: Decimal) -> Decimal:
     return other if rate is None else rate
 
 
-class Listed(NamedTuple):
+class ListedModel(NamedTuple):
     """One model of the price lists."""
 
     id: str
-    """As `provider:model`, with our name of the provider."""
+    """Model id as `provider:model`, with Holdfast's name of the provider."""
     price: Price
     context_window: int | None
 
@@ -126,31 +124,31 @@ class Prices:
             for provider in providers
             for model in reversed(provider.models)
         }
-        # Searching a list takes up to a millisecond, and the same few models are asked for.
+        # A search takes up to a millisecond, and callers ask for the same few models.
         self._entry = lru_cache(maxsize=_REMEMBERED)(self._find_entry)
         self._window = lru_cache(maxsize=_REMEMBERED)(self._find_window)
 
     @classmethod
     def read(cls, data: bytes, *, where: str = "") -> Prices:
-        """Read a file in the JSON format of genai-prices, or raise `SettingsError`."""
+        """Parse a price file of genai-prices; raise `SettingsError` if it is invalid."""
         return cls(decode(data, where).providers)
 
     def price(self, provider_id: str, *, at: datetime) -> Price | None:
-        """Return the price of a model at this moment; None if nobody lists it or it is local."""
+        """Return the price of a model at a moment; None if it is local or in no list."""
         entry = self._entry(ProviderId.parse(provider_id))
         return entry and Price(entry[0].id, entry[1].id, entry[1].rates(at))
 
     def window(self, provider_id: str) -> int | None:
-        """Return the context window of a model; None if no list knows it."""
+        """Return the context window of a model; None if no list states it."""
         return self._window(ProviderId.parse(provider_id))
 
-    def models(self, *, at: datetime) -> Iterator[Listed]:
-        """Yield every model of every list, as the lists order them."""
+    def models(self, *, at: datetime) -> Iterator[ListedModel]:
+        """Yield every model of every list, in the order of the lists."""
         for provider in self._providers.values():
             name = named_from_prices(provider.id)
             for model in provider.models:
                 price = Price(provider.id, model.id, model.rates(at))
-                yield Listed(f"{name}:{model.id}", price, model.context_window)
+                yield ListedModel(f"{name}:{model.id}", price, model.context_window)
 
     def _find_entry(self, id_: ProviderId) -> tuple[Provider, Model] | None:
         return next(self._search(id_), None)
@@ -160,7 +158,7 @@ class Prices:
         return next((window for window in windows if window), None)
 
     def _search(self, id_: ProviderId) -> Iterator[tuple[Provider, Model]]:
-        """Yield the entries that may be meant, the nearest first."""
+        """Yield the entries that may match an id, best match first."""
         if id_.is_local:
             return
         for reference in id_.references():
@@ -172,17 +170,17 @@ class Prices:
 
     @cached_property
     def _elsewhere(self) -> Mapping[str, Sequence[tuple[Provider, Model]]]:
-        """Entries by the maker's id of their model, from all lists; in the order of `host_order`.
+        """Return the entries of all lists by the maker's id of the model, ordered by `host_order`.
 
-        Only the very same name counts here: no condition of a list is asked.
+        Only exact names count here, not the conditions of a list.
         """
-        found: dict[str, list[tuple[Provider, Model]]] = {}
+        entries: dict[str, list[tuple[Provider, Model]]] = {}
         hosts = self._providers.values()
         for host in sorted(hosts, key=lambda host: host_order(named_from_prices(host.id))):
             for model in host.models:
                 if id_ := maker_id(model.id):
-                    found.setdefault(id_.key, []).append((host, model))
-        return found
+                    entries.setdefault(id_.key, []).append((host, model))
+        return entries
 
     def _provider(self, name: str) -> Provider | None:
         if exact := self._providers.get(priced_as(name)):
@@ -194,8 +192,8 @@ class Prices:
 
     def _models(self, provider: Provider, name: str) -> Iterator[tuple[Provider, Model]]:
         """Yield the provider's own entry, then those of the providers whose models it hosts."""
-        others = (self._providers.get(id_) for id_ in provider.fallback_model_providers or ())
-        for lister in (provider, *(other for other in others if other is not None)):
+        hosted = (self._providers.get(id_) for id_ in provider.fallback_model_providers or ())
+        for lister in (provider, *(host for host in hosted if host is not None)):
             model = self._by_id.get((lister.id, name)) or next(
                 (model for model in lister.models if model.is_meant(name)), None
             )
@@ -203,14 +201,14 @@ class Prices:
                 yield lister, model
 
 
-class Loaded(NamedTuple):
-    """The prices in force."""
+class LoadedPrices(NamedTuple):
+    """The active prices and their origin."""
 
     prices: Prices
     origin: str
     """`bundled`, or the path of the user's file."""
     problem: SettingsError | None = None
-    """Why the user's file was passed over, if it was."""
+    """Why the user's file was ignored, if it was."""
 
 
 @cache
@@ -221,39 +219,39 @@ def _bundled_file() -> PriceFile:
 
 @cache
 def bundled() -> Prices:
-    """Return the prices that come with Holdfast."""
+    """Return the prices bundled with Holdfast."""
     return Prices(_bundled_file().providers)
 
 
-def bundled_on() -> date:
-    """The day of the prices that come with Holdfast: for what must not depend on the clock."""
+def bundled_date() -> date:
+    """Return the date of the bundled prices, for results that must not depend on the clock."""
     return _bundled_file().made or date(2026, 1, 1)
 
 
-def load(folder: Path | None) -> Loaded:
-    """Return the prices kept in a folder, or those bundled with Holdfast if they are newer.
+def load(folder: Path | None) -> LoadedPrices:
+    """Return the prices stored in a folder, or the bundled ones if those are newer.
 
-    A kept file that is broken is reported and passed over, never obeyed in part.
+    An invalid file is reported in `problem` and ignored completely.
     """
     if folder is None or not (path := folder / FILE_NAME).exists():
-        return Loaded(bundled(), "bundled")
+        return LoadedPrices(bundled(), "bundled")
     try:
-        kept_since = datetime.fromtimestamp(path.stat().st_mtime, UTC).date()
-        bundled_on = _bundled_file().made
-        if bundled_on is not None and kept_since < bundled_on:
-            return Loaded(bundled(), "bundled")
-        return Loaded(Prices.read(_read(path), where=str(path)), str(path))
+        stored_on = datetime.fromtimestamp(path.stat().st_mtime, UTC).date()
+        bundled_date = _bundled_file().made
+        if bundled_date is not None and stored_on < bundled_date:
+            return LoadedPrices(bundled(), "bundled")
+        return LoadedPrices(Prices.read(_read(path), where=str(path)), str(path))
     except OSError as error:
         problem = price_problem(f"the prices cannot be read: {error.strerror}", str(path))
     except SettingsError as error:
         problem = error
-    return Loaded(bundled(), "bundled", problem)
+    return LoadedPrices(bundled(), "bundled", problem)
 
 
 def update(source: Path, folder: Path) -> int:
-    """Keep a file of prices in a folder, and return how many models it lists.
+    """Store a price file in a folder and return the number of models it lists.
 
-    The file is checked before anything is replaced, and replaced as a whole.
+    The file is validated first and then replaced atomically.
     """
     try:
         data = _read(source)

@@ -1,9 +1,8 @@
-"""provider ids: which provider and model a name means.
+"""Parse provider and model names.
 
-An id is `provider:model`, with a transport before it if the model is reached through a program:
-`openai:gpt-4o`, `claude:sonnet`, `[cli]gemini:flash`, `opencode:openai/gpt-5.2-codex`. Names as
-gateways and Bedrock write them are understood too. All names are data: provider_ids.toml.
-It knows nothing about limits, prices or tokens.
+An id is `provider:model`, with a transport in front if a program serves the model: `openai:gpt-4o`,
+`claude:sonnet`, `[cli]gemini:flash`, `opencode:openai/gpt-5.2-codex`. Names in the form of gateways
+and Bedrock are accepted too; provider_ids.toml holds all names.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import msgspec
 from holdfast.errors import SettingsError
 
 MAX_LENGTH = 512
-"""Longest id in characters; no provider's names come near it."""
+"""Maximum characters of an id; real names are far shorter."""
 
 _TRANSPORT = re.compile(r"\s*\[([^\[\]]*)\]")
 _GATEWAY = re.compile(r"(?P<vendor>[\w.-]+)/(?P<model>.+)", re.DOTALL)
@@ -30,42 +29,42 @@ _VERSION = re.compile(
 
 
 class ProviderId(msgspec.Struct, frozen=True):
-    """A provider and one of its models, and how it is reached."""
+    """A provider, one of its models, and the transport that reaches it."""
 
     transport: str
-    """`cli` for a command-line program; empty for the provider's own API."""
+    """`cli` for a command-line program; empty for the provider's API."""
     provider: str
-    """In lower case, never an alias."""
+    """Provider's name in lower case, with aliases resolved."""
     model: str
-    """As the provider writes it."""
+    """Model's name as the provider writes it."""
 
     @classmethod
     def parse(cls, provider_id: str) -> ProviderId:
-        """Read an id in any spelling; raise `SettingsError` if it cannot be one."""
-        return _parse(_checked(provider_id))
+        """Parse an id in any spelling; raise `SettingsError` if it is invalid."""
+        return _parse(_validated(provider_id))
 
     @property
     def id(self) -> str:
-        """`provider:model`."""
+        """Return `provider:model`."""
         return f"{self.provider}:{self.model}"
 
     @property
     def key(self) -> str:
-        """`provider:model` in lower case, to compare and look up."""
+        """Return `provider:model` in lower case, for comparison and look-up."""
         return self.id.lower()
 
     @property
     def is_local(self) -> bool:
-        """Whether the model runs on a machine of the user's."""
+        """Return whether the model runs on the user's own machine."""
         return self.provider in _names().local
 
     @property
     def is_program(self) -> bool:
-        """Whether the model is reached through a command-line program, with a prompt of its own.
+        """Return whether a command-line program with its own prompt serves the model.
 
-        The transport says so. Without one, the names of programs are theirs (`codex:…`), except
-        where an API has the same name: of those only the short names that no API knows
-        (`gemini:flash`). A provider that nobody knows may be one (requirement 000-15).
+        The transport decides if there is one. Otherwise names of programs count (`codex:…`); if an
+        API has the same name, only short model names that the API lacks count (`gemini:flash`). An
+        unknown provider is assumed to be a program.
         """
         if self.transport:
             return self.transport == "cli"
@@ -75,23 +74,23 @@ class ProviderId(msgspec.Struct, frozen=True):
         return self.provider not in names.providers
 
     def format(self) -> str:
-        """Return the id with its transport, so that `parse` gives the same value again."""
+        """Return the id with its transport, so that `parse` returns an equal value."""
         return f"[{self.transport}]{self.id}" if self.transport else self.id
 
     def maker_references(self) -> tuple[ProviderId, ...]:
-        """Return the references that name the model's maker, if the id says nothing of a host.
+        """Return the references that name the model's maker, if the id names no host.
 
-        A host's price is its own: what another host asks says nothing about it.
+        A host sets its own prices, so another host's price must not be used for it.
         """
         names = _names()
         is_open = self.provider == "unknown" or self.provider in names.programs
         return tuple(id_ for id_ in self.references() if is_open or id_.provider == self.provider)
 
     def references(self) -> tuple[ProviderId, ...]:
-        """Return the ids under which the same model may be known, the nearest first.
+        """Return the ids under which the same model may be listed, closest first.
 
-        After the id itself: what a short name stands for, the vendor behind a gateway, and each
-        of them without date and version. A local model has no other name.
+        After the id itself come the model behind a short name and the vendor behind a gateway, then
+        each of them without date and version. A local model has no other id.
         """
         return _references(self)
 
@@ -102,7 +101,7 @@ def normalize_provider_id(provider_id: str) -> str:
 
 
 def provider_named(text: str) -> str | None:
-    """Return the provider that a word names (`openai`, or `any-name:*`); None if it names none."""
+    """Return the provider named by a word (`openai`, or `any-name:*`); None if it names none."""
     name = _provider(text.removesuffix(":*"))
     return name if text.endswith(":*") or name in _names().providers else None
 
@@ -113,15 +112,15 @@ def priced_as(provider: str) -> str:
 
 
 def named_from_prices(provider: str) -> str:
-    """Return our name of a provider in genai-prices."""
+    """Return Holdfast's name of a provider in genai-prices."""
     ours = {theirs: ours for ours, theirs in _names().priced_as.items()}
     return ours.get(provider, provider)
 
 
 def maker_id(listed: str) -> ProviderId | None:
-    """Return whose model a name in a host's list is, and the maker's name of it; None if unclear.
+    """Return the maker's id of a model in a host's list; None if it is ambiguous.
 
-    None for variants with another price (`…:batch`) and for open models, which anybody may run.
+    Variants with another price (`…:batch`) and open models, which any host may serve, return None.
     """
     if ":" in listed or listed.lower().startswith(_names().tagged):
         return None
@@ -135,7 +134,7 @@ def maker_id(listed: str) -> ProviderId | None:
 
 
 def host_order(provider: str) -> tuple[int, str]:
-    """Return the place of a host among those that may list another maker's model, for sorting."""
+    """Return the sort key of a host among the hosts that list other makers' models."""
     hosts = _names().listed_elsewhere.hosts
     return (hosts.index(provider) if provider in hosts else len(hosts), provider)
 
@@ -150,7 +149,7 @@ class _Hosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _NameTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of provider_ids.toml."""
+    """The parsed content of provider_ids.toml."""
 
     providers: frozenset[str]
     local: frozenset[str]
@@ -173,7 +172,7 @@ def _names() -> _NameTable:
     return msgspec.convert(tomllib.loads(text), _NameTable)
 
 
-def _checked(provider_id: str) -> str:
+def _validated(provider_id: str) -> str:
     if not isinstance(provider_id, str):
         raise SettingsError(
             f"a model's name must be text, not {type(provider_id).__name__}", fix=_FIX
@@ -211,7 +210,7 @@ def _provider(name: str) -> str:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """Cut an id into provider and model; a provider that nothing tells is `unknown`."""
+    """Split an id into provider and model; the provider is `unknown` if nothing indicates it."""
     if arn := _ARN.fullmatch(text):
         return "bedrock", arn["model"]
     before, colon, after = text.partition(":")
@@ -245,18 +244,18 @@ def _is_bedrock(text: str) -> bool:
 
 
 def _bedrock_vendor(text: str) -> tuple[str, str] | None:
-    """Cut `us.anthropic.claude-…` into its vendor and the vendor's model."""
+    """Split `us.anthropic.claude-…` into its vendor and the vendor's model."""
     names = _names().bedrock
-    first, _, rest = text.partition(".")
-    if first.lower() in names.regions:
-        first, _, rest = rest.partition(".")
-    if first.lower() in names.vendors and rest:
-        return first, rest
+    vendor, _, model = text.partition(".")
+    if vendor.lower() in names.regions:
+        vendor, _, model = model.partition(".")
+    if vendor.lower() in names.vendors and model:
+        return vendor, model
     return None
 
 
 def _owner(text: str) -> str | None:
-    """Return whose model a bare name is, told by how it begins."""
+    """Return the maker of a bare model name, by its prefix."""
     lowered = text.lower()
     if ":" in lowered and lowered.startswith(_names().tagged):
         return None
@@ -275,7 +274,7 @@ def _references(id_: ProviderId) -> tuple[ProviderId, ...]:
 
 def _undated(id_: ProviderId) -> str:
     model = _VERSION.sub("", id_.model) or id_.model
-    # Gateways write claude-sonnet-4.5 where Anthropic writes claude-sonnet-4-5.
+    # Gateways write claude-sonnet-4.5 for Anthropic's claude-sonnet-4-5.
     return model.replace(".", "-") if id_.provider == "anthropic" else model
 
 
@@ -286,8 +285,8 @@ def _names_of(id_: ProviderId) -> Iterator[ProviderId]:
         yield ProviderId.parse(stands_for)
     if vendor := names.vendors.get(id_.provider):
         yield ProviderId("", vendor, id_.model)
-    if inside := _bedrock_vendor(id_.model):
-        yield ProviderId("", _provider(inside[0]), inside[1])
+    if bedrock := _bedrock_vendor(id_.model):
+        yield ProviderId("", _provider(bedrock[0]), bedrock[1])
     gateway = _GATEWAY.fullmatch(id_.model)
     if gateway and _is_provider(gateway["vendor"]):
         yield ProviderId("", _provider(gateway["vendor"]), gateway["model"])

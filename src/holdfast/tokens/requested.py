@@ -1,9 +1,8 @@
-"""requested: how long an answer a request allows, and how much input that leaves to it.
+"""Compute the output tokens that a request allows, and the input limit that follows.
 
-requested: after limits, and over wire; it counts nothing.
-Where input and output share a window this room is not there for the input: a request with
-`max_tokens` of 64,000 to a window of 200,000 is refused by the API above 136,000 tokens of input,
-however short the answer would have been.
+Where input and output share a window, the requested output reduces the input: the API refuses a
+request with `max_tokens` of 64,000 to a window of 200,000 above 136,000 input tokens, however short
+the answer would be.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ _WRAPPINGS: dict[str, tuple[_Path, ...]] = {
     "gemini": (("generateContentRequest",),),
     "converse": (("input", "converse"),),
 }
-"""Where requests to count tokens put the request itself."""
+"""Paths of the actual request inside a token-count request, by dialect."""
 
 _CAPS: dict[str, tuple[_Path, ...]] = {
     "anthropic": (("max_tokens",),),
     "openai-chat": (("max_completion_tokens",), ("max_tokens",)),
     "openai-responses": (("max_output_tokens",),),
-    # Protocol buffers read both spellings of a name.
+    # Protocol buffers accept both spellings of a name.
     "gemini": (
         ("generationConfig", "maxOutputTokens"),
         ("generationConfig", "max_output_tokens"),
@@ -36,11 +35,11 @@ _CAPS: dict[str, tuple[_Path, ...]] = {
     "converse": (("inferenceConfig", "maxTokens"),),
     "cohere": (("max_tokens",),),
 }
-"""The most tokens of an answer, reasoning included."""
+"""Paths of the maximum answer length, reasoning included, by dialect."""
 
 _THINKING: dict[str, tuple[_Path, ...]] = {
     "anthropic": (("thinking", "budget_tokens"),),
-    # OpenRouter's, and Claude's behind endpoints that speak as OpenAI does.
+    # OpenRouter's field, and Claude's behind OpenAI-compatible endpoints.
     "openai-chat": (("reasoning", "max_tokens"), ("thinking", "budget_tokens")),
     "gemini": (
         ("generationConfig", "thinkingConfig", "thinkingBudget"),
@@ -51,21 +50,22 @@ _THINKING: dict[str, tuple[_Path, ...]] = {
         ("additionalModelRequestFields", "reasoning_config", "budget_tokens"),
     ),
 }
-"""The most tokens of thinking. It is part of the answer, and may only with Claude's interleaved
-thinking be more than the answer's own limit."""
+"""Paths of the maximum thinking tokens. Thinking is part of the answer and exceeds the answer's
+limit only with Claude's interleaved thinking.
+"""
 
 
 def requested_output(conversation: Conversation) -> int | None:
-    """Return the tokens that a request allows for its answer; None if it does not say.
+    """Return the output tokens that a request allows; None if it does not state them.
 
-    What is no number of tokens is passed over: it is for the provider to refuse.
+    Invalid numbers are ignored; the provider will refuse them.
     """
     caps = list(_numbers(conversation, _CAPS))
     thinking = list(_numbers(conversation, _THINKING))
     if caps:
         return max(caps + thinking)
-    # A budget for thinking alone says nothing about the text behind it: the room that is kept
-    # where nobody says anything holds both, unless thinking may fill it.
+    # A thinking budget alone does not limit the visible text after it. The default reserve covers
+    # both unless the budget exceeds it.
     most = max(thinking, default=0)
     return most if most > DEFAULT_OUTPUT_TOKENS else None
 
@@ -91,7 +91,7 @@ def _numbers(conversation: Conversation, paths: dict[str, tuple[_Path, ...]]) ->
     for wrapping in ((), *_WRAPPINGS.get(dialect, ())):
         for path in paths.get(dialect, ()):
             tokens = _at(body, (*wrapping, *path))
-            # Gemini writes -1 for "as much as the model likes"; JSON may write 64000.0.
+            # Gemini uses -1 for "no limit"; JSON may contain 64000.0.
             if isinstance(tokens, int | float) and not isinstance(tokens, bool) and tokens >= 0:
                 yield int(tokens)
 

@@ -1,11 +1,8 @@
-"""Text → tokens of a named vocabulary, remembered.
+"""Count the tokens of a text in a named vocabulary, with a cache.
 
-vocabulary: the first step of counting; knows nothing about requests or models.
-
-User text counts as ordinary text: a special token's spelling inside it costs what its letters
-cost, as it does at the provider. Counts of texts are remembered by the texts' hashes, never the
-texts themselves, in a memory of fixed size. A long text is counted piece by piece: an encoder holds
-the interpreter until it is done, and with one word of 8 MB nothing else would run for seconds.
+Special tokens inside user text count as ordinary text, as at the providers. The cache stores
+hashes, never texts. A long text is counted in pieces, because an encoder holds the GIL until it
+finishes: one word of 8 MB would block everything else for seconds.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ import splintr
 from holdfast.errors import TokenCountingError
 
 CountText = Callable[[str, str], int]
-"""(vocabulary, text) → tokens."""
+"""Function from (vocabulary, text) to tokens."""
 
 
 @cache
@@ -37,12 +34,11 @@ def _tokenizer(vocabulary: str) -> Any:
 
 
 def count_ordinary(vocabulary: str, text: str) -> int:
-    """Return the tokens of a text as ordinary text, without remembering the count.
+    """Return the tokens of a text as ordinary text, without the cache.
 
-    A long text is counted in pieces whose tokens add up to those of the whole. Vocabularies split
-    text into words first, so a piece ends between two words. Base64, Chinese and long runs of
-    digits or spaces have no such place for thousands of characters: there a piece ends between
-    two tokens.
+    A long text is counted in pieces whose counts add up to the count of the text. A piece ends
+    between two words, where every vocabulary splits. Base64, Chinese and long runs of digits or
+    spaces have no such place for thousands of characters; there a piece ends between two tokens.
     """
     tokens = start = 0
     while len(text) - start > PIECE_CHARACTERS:
@@ -66,17 +62,18 @@ def _encode(vocabulary: str, text: str) -> list[int]:
     encoder = _tokenizer(vocabulary)
     try:
         tokens: list[int] = encoder.encode_ordinary(text)
-    except UnicodeEncodeError:  # a lone surrogate: what a provider would be sent instead
+    # a lone surrogate: count the replacement that a provider would receive
+    except UnicodeEncodeError:
         tokens = encoder.encode_ordinary(text.encode(errors="replace").decode())
     return tokens
 
 
+# Maximum characters given to an encoder at once: the slowest needs 2 ms for them.
 PIECE_CHARACTERS = 16_000
-"""Characters that an encoder is given at once: the slowest takes 2 ms for them."""
 _LOOK_BACK = 1_000
-"""Characters before the limit of a piece in which the end of a word is looked for."""
+"""Characters before a piece's limit in which the end of a word is searched."""
 _WORD_END = re.compile(r'[A-Za-z0-9](?=[ "+,:;)}\]\n])|\n(?=[A-Za-z0-9])')
-"""Where every vocabulary splits: no token reaches over such a place."""
+"""Places where every vocabulary splits; no token spans them."""
 
 
 def _last_word_end(text: str, limit: int) -> int | None:
@@ -87,10 +84,10 @@ def _last_word_end(text: str, limit: int) -> int | None:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Yield a text in parts of at most PIECE_CHARACTERS, cut between words where that is possible.
+    """Yield a text in parts of at most PIECE_CHARACTERS, split between words if possible.
 
-    For patterns, which hold the interpreter too. Their tokens need not add up: count with
-    `count_ordinary`.
+    Use it for regular expressions, which hold the GIL as well. The token counts of the parts need
+    not add up; use `count_ordinary` to count.
     """
     start = 0
     while len(text) - start > PIECE_CHARACTERS:
@@ -101,18 +98,18 @@ def pieces(text: str) -> Iterator[str]:
     yield text[start:]
 
 
+# Tokens at the end of a piece that are counted again with the following text: the cut may have
+# changed them.
 _SPARE_TOKENS = 64
-"""Tokens at the end of a piece that are counted again with the text behind it: the cut at the
-piece's limit may have changed them."""
 _CUT_ATTEMPTS = 16
 
 
 def _count_to_token_end(vocabulary: str, piece: str) -> tuple[int, int]:
-    """Return the tokens of a piece up to a place between two tokens, and the characters before it.
+    """Return the tokens of a piece up to a token boundary, and the characters before it.
 
-    A byte-pair encoding of two parts is the encoding of the whole if the tokens at the seam stay
-    apart, so a place is taken only if the text behind it encodes to the same tokens on its own.
-    Inside a number it may not: digits are grouped in threes from the left.
+    The byte-pair encoding of a text is the concatenation of its parts' encodings if no token spans
+    the boundary. A boundary is used only if the text after it encodes to the same tokens alone.
+    That fails inside a number, because digits are grouped in threes from the left.
     """
     if vocabulary in _BY_WORDS:
         return _BY_WORDS[vocabulary](piece), len(piece)
@@ -122,16 +119,16 @@ def _count_to_token_end(vocabulary: str, piece: str) -> tuple[int, int]:
         last = tokens[-count:]
         try:
             tail = _tokenizer(vocabulary).decode_bytes(last).decode()
-        except UnicodeDecodeError:  # the place is inside a character
+        except UnicodeDecodeError:  # the boundary is inside a character
             continue
         if piece.endswith(tail) and _encode(vocabulary, tail) == last:
             return len(tokens) - count, len(piece) - len(tail)
     return len(tokens), len(piece)
 
 
-# Two vocabularies have a slow encoder (3 MB/s), but no token that goes on behind a space: they are
-# counted word by word, and words repeat. Of 1,472 texts of more than 16,000 characters, 44 differ
-# from the whole in gemma3, by 0.44 % at most.
+# The gemma3 and llama2 encoders are slow (3 MB/s), but none of their tokens continues after a
+# space. They are counted by word, because words repeat. Of 1,472 texts of more than 16,000
+# characters, 44 differ from the direct count in gemma3, by 0.44 % at most.
 _LONG_WORD = 200
 _LONG_RUN = 4_000
 _SPACED_WORD = re.compile(r" +[^ ]*|[^ ]+")
@@ -149,7 +146,7 @@ def _count_gemma(text: str) -> int:
     )
 
 
-# Llama 2 is only weighed, never exact, so that long words may be cut into pieces as well.
+# Llama 2 is only a weighted term, never exact, so long words may be split as well.
 _PIECE = re.compile(r"[A-Za-z]{1,24}|[0-9]|[^A-Za-z0-9]{1,8}")
 _RUN_OF_SPACES = re.compile(r" {2,}")
 
@@ -174,16 +171,17 @@ def _word(vocabulary: str, word: str) -> int:
 
 @lru_cache(maxsize=50_000)
 def _llama2_piece(piece: str) -> int:
-    """Tokens of a piece inside a word: behind a line break no space is put before it."""
+    """Return the tokens of a piece inside a word; after a line break no space is inserted."""
     encode = _tokenizer("llama2").encode_ordinary
     return len(encode("\n" + piece)) - len(encode("\n"))
 
 
-class Memory:
-    """Counts of texts seen lately, at most `size` of them; safe to share between threads.
+class CountCache:
+    """A cache of token counts for the latest texts, at most `size` of them.
 
-    Two generations: when the young one is full it becomes the old one, and what is used again
-    moves back. Look-ups take no lock: a lost race costs one count, never a wrong one.
+    It is safe to share between threads. When the young generation is full it replaces the old one,
+    and a hit moves an entry back to the young one. Look-ups take no lock: a lost race costs a
+    repeated count, never a wrong one.
     """
 
     def __init__(self, size: int = 100_000) -> None:
@@ -193,11 +191,11 @@ class Memory:
         self._lock = threading.Lock()
 
     def count(self, vocabulary: str, text: str) -> int:
-        """Tokens of a text, counted once."""
+        """Return the tokens of a text, from the cache if possible."""
         if not text:
             return 0
-        # Python's hash of a text is keyed and 64 bits wide: two of 100,000 texts share a key with
-        # a chance of less than one in a billion. A tuple of all three takes three times the room.
+        # Python's string hash is keyed and has 64 bits, so a collision among 100,000 texts has a
+        # chance below one in a billion. A tuple as key would take three times the memory.
         key = hash((vocabulary, len(text), text))
         tokens = self._young.get(key)
         if tokens is None:
@@ -215,7 +213,7 @@ class Memory:
                     self._old, self._young = self._young, {}
 
     def forget(self) -> None:
-        """Forget every count."""
+        """Remove every count."""
         with self._lock:
             self._young, self._old = {}, {}
 
@@ -223,5 +221,5 @@ class Memory:
         return len(self._young) + len(self._old)
 
 
-shared = Memory()
-"""The memory that counting uses unless it is given another: about 15 MB when full."""
+shared = CountCache()
+"""Default cache; about 15 MB when full."""

@@ -1,7 +1,6 @@
-"""xAI's own requests (gRPC, as JSON), as the Chat Completions request that they mean.
+"""Convert xAI's own requests (gRPC as JSON) to Chat Completions requests for counting.
 
-xai: before reading. For counting only: what has no meaning there is left as it is, and counted as
-the other dialects count what they do not know.
+Values without an equivalent stay unchanged and are counted like unknown values of other dialects.
 """
 
 from __future__ import annotations
@@ -27,46 +26,46 @@ _MODES = {
 }
 
 
-def speaks(body: Any) -> bool:
-    """Whether a body is one of xAI's own: told by the roles."""
-    messages = _listed(body, "messages")
+def is_xai_request(body: Any) -> bool:
+    """Return whether a body is in xAI's own format, judged by the roles."""
+    messages = _items(body, "messages")
     return bool(messages) and any(take(message, "role") in _ROLES for message in messages)
 
 
 def as_chat(body: Any) -> Any:
-    """A body as a Chat Completions request; one that is none is given back as it came."""
+    """Return a body as a Chat Completions request; other values are returned unchanged."""
     if not isinstance(body, dict):
         return body
-    made = dict(body)
+    chat = dict(body)
     if isinstance(body.get("messages"), list):
-        made["messages"] = [_message(message) for message in body["messages"]]
+        chat["messages"] = [_message(message) for message in body["messages"]]
     if isinstance(body.get("tools"), list):
-        made["tools"] = [_tool(tool) for tool in body["tools"]]
+        chat["tools"] = [_tool(tool) for tool in body["tools"]]
     choice = inner(body, "tool_choice")
     if name := take(choice, "function_name"):
-        made["tool_choice"] = {"type": "function", "function": {"name": name}}
+        chat["tool_choice"] = {"type": "function", "function": {"name": name}}
     elif mode := _MODES.get(take(choice, "mode")):
-        made["tool_choice"] = mode
+        chat["tool_choice"] = mode
     if (schema := inner(body, "response_format").get("schema")) is not None:
-        made["response_format"] = {"type": "json_schema", "json_schema": {"schema": schema}}
-    return made
+        chat["response_format"] = {"type": "json_schema", "json_schema": {"schema": schema}}
+    return chat
 
 
 def _message(message: Any) -> Any:
     if not isinstance(message, dict):
         return message
-    made = dict(message)
+    chat = dict(message)
     role = take(message, "role")
-    made["role"] = _ROLES.get(role, role)
+    chat["role"] = _ROLES.get(role, role)
     if isinstance(message.get("content"), list):
-        made["content"] = [_part(part) for part in message["content"]]
+        chat["content"] = [_part(part) for part in message["content"]]
     elif "content" not in message:
-        made["content"] = ""
-    if calls := _listed(message, "tool_calls"):
-        made["tool_calls"] = [_call(call) for call in calls]
-    if made["role"] == "tool":
-        made.setdefault("tool_call_id", "")
-    return made
+        chat["content"] = ""
+    if calls := _items(message, "tool_calls"):
+        chat["tool_calls"] = [_call(call) for call in calls]
+    if chat["role"] == "tool":
+        chat.setdefault("tool_call_id", "")
+    return chat
 
 
 def _part(part: Any) -> Any:
@@ -97,10 +96,10 @@ def _tool(tool: Any) -> Any:
 
 
 def _function(function: dict[str, Any]) -> dict[str, Any]:
-    """A tool's function; its parameters come as JSON in a text."""
+    """Return a tool's function with its parameters decoded; xAI sends them as a JSON string."""
     return {**function, "parameters": as_json(function.get("parameters"))}
 
 
-def _listed(value: Any, key: str) -> list[Any]:
+def _items(value: Any, key: str) -> list[Any]:
     items = value.get(key) if isinstance(value, dict) else None
     return items if isinstance(items, list) else []

@@ -23,7 +23,7 @@ from holdfast.tokens.calibration import Calibration
 from holdfast.tokens.families import provenance
 from holdfast.tokens.files import replace_file
 from holdfast.tokens.limits import ModelContextRegistry
-from holdfast.tokens.reading import read_request
+from holdfast.tokens.request_reader import read_request
 from holdfast.wire import Conversation, Limits
 
 from ._context import OUTPUT, CommandContext, shared_options

@@ -1,9 +1,8 @@
-"""Claude, from whatever dialect: its vocabulary is not public, so its text is weighed.
+"""Count requests to Claude, from any dialect.
 
-Claude's tokens lie between a large vocabulary (o200k) and a small one (Llama 2), plus what both see
-too cheaply: line breaks, runs of spaces and encoded data. Every weight is positive, so more text
-never counts less. Tools bring a tool prompt whose length depends on the model and on whether a
-tool is forced. Thinking in the history counts only in the turn that is still calling tools.
+Claude's vocabulary is not public. Its count is estimated as a weighted sum of a large vocabulary
+(o200k) and a small one (Llama 2), plus terms for line breaks, spaces and encoded data; all weights
+are positive, so that more text never counts less.
 """
 
 from __future__ import annotations
@@ -13,7 +12,13 @@ from collections.abc import Iterable
 
 from holdfast.tokens.families import Constants
 from holdfast.tokens.render.parts import Envelope, arguments_value, spaced_json
-from holdfast.tokens.render.request import BareRequest, Surroundings, View, answer_schema, thinks
+from holdfast.tokens.render.request import (
+    MessageView,
+    NeighbourFacts,
+    RequestFrame,
+    answer_schema,
+    has_thinking,
+)
 from holdfast.tokens.vocabulary import CountText, pieces
 from holdfast.wire import Tool, ToolCall
 from holdfast.wire.values import inner, take
@@ -26,10 +31,10 @@ _SEALED_CHARACTERS = 2.5
 
 
 def text_tokens(text: str, k: Constants, count: CountText) -> float:
-    """Claude's tokens of a text."""
+    """Return Claude's tokens of a text."""
     if not text:
         return 0.0
-    # A pattern holds the interpreter until it is through: with 20 MB for a third of a second.
+    # A regular expression holds the GIL until it finishes: a third of a second for 20 MB.
     parts = list(pieces(text))
     encoded = sum(len(run) for part in parts for run in _ENCODED.findall(part))
     spaces = sum(len(_SPACES.findall(part)) for part in parts)
@@ -42,34 +47,34 @@ def text_tokens(text: str, k: Constants, count: CountText) -> float:
     )
 
 
-def envelope(made: BareRequest, k: Constants, count: CountText) -> Envelope:
-    """Tokens of everything but the messages."""
+def envelope(request: RequestFrame, k: Constants, count: CountText) -> Envelope:
+    """Return the tokens of everything except the messages."""
     formatting = k["base"]
-    if made.last_speaker == "assistant":
+    if request.last_speaker == "assistant":
         formatting += k["prefill"]
-    if thinks(made):
+    if has_thinking(request):
         formatting += k["thinking"]
-    schema = answer_schema(made)
+    schema = answer_schema(request)
     if schema is not None:
-        shown = text_tokens(spaced_json(schema.schema), k, count)
-        formatting += k["format"] + k["format_schema"] * shown
-    tools = sum(_tool(tool, k, count) for tool in made.tools if not _is_held_back(made, tool))
-    if made.tools:
-        tools += k["prompt_forced"] if made.is_forced else k["prompt_auto"]
-    system = sum(text_tokens(text, k, count) for text in made.system)
+        schema_tokens = text_tokens(spaced_json(schema.schema), k, count)
+        formatting += k["format"] + k["format_schema"] * schema_tokens
+    tools = sum(_tool(tool, k, count) for tool in request.tools if not _is_held_back(request, tool))
+    if request.tools:
+        tools += k["prompt_forced"] if request.is_forced else k["prompt_auto"]
+    system = sum(text_tokens(text, k, count) for text in request.system)
     return Envelope(system, tools, formatting)
 
 
-def _is_held_back(made: BareRequest, tool: Tool) -> bool:
-    """Whether a tool is no part of the prompt until a message refers to it.
+def _is_held_back(request: RequestFrame, tool: Tool) -> bool:
+    """Return whether a tool is not in the prompt until a message references it.
 
-    One of 30 fields was measured to cost nothing by Anthropic's own count (pydantic-ai).
+    One such tool with 30 fields added no tokens to Anthropic's own count (pydantic-ai).
     """
-    return made.dialect == "anthropic" and made.definition(tool).get("defer_loading") is True
+    return request.dialect == "anthropic" and request.definition(tool).get("defer_loading") is True
 
 
 def loaded_tools(tools: Iterable[Tool], k: Constants, count: CountText) -> float:
-    """Tokens of tools that were held back and are shown since a message refers to them."""
+    """Return the tokens of deferred tools that a message has loaded."""
     return sum(_tool(tool, k, count) for tool in tools)
 
 
@@ -86,10 +91,12 @@ def _tool(tool: Tool, k: Constants, count: CountText) -> float:
     return k["tool"] + k["text_scale"] * weighed
 
 
-def message(view: View, context: Surroundings, k: Constants, count: CountText) -> float:
-    """Tokens of one message."""
+def message(view: MessageView, context: NeighbourFacts, k: Constants, count: CountText) -> float:
+    """Return the tokens of one message."""
     total = sum(text_tokens(text, k, count) for text in view.texts)
-    total += text_tokens(view.foreign.text, k, count) + view.foreign.tokens(_SEALED_CHARACTERS)
+    total += text_tokens(view.unknown_content.text, k, count) + view.unknown_content.tokens(
+        _SEALED_CHARACTERS
+    )
     if view.speaker == "system" and view.dialect != "anthropic":
         return total  # gateways move it out of the list
     if not context.joined:
@@ -104,16 +111,16 @@ def message(view: View, context: Surroundings, k: Constants, count: CountText) -
 
 
 def _use(call: ToolCall, k: Constants, count: CountText) -> float:
-    """A tool call: its name, its arguments and the frame around each."""
-    given = arguments_value(call.arguments)
-    weighed = k["use_o200k"] * count("o200k_base", spaced_json(given))
+    """Return the tokens of a tool call: name, arguments and their frame."""
+    value = arguments_value(call.arguments)
+    weighed = k["use_o200k"] * count("o200k_base", spaced_json(value))
     weighed += k["use_name"] * count("o200k_base", call.name)
-    arguments = len(given) if isinstance(given, dict) else 1
+    arguments = len(value) if isinstance(value, dict) else 1
     return k["use"] + k["use_argument"] * arguments + k["text_scale"] * weighed
 
 
-def _documents(view: View, k: Constants, count: CountText) -> float:
-    """Documents that are given as text."""
+def _documents(view: MessageView, k: Constants, count: CountText) -> float:
+    """Return the tokens of documents given as text."""
     total = 0.0
     content = view.value.get("content")
     for part in content if isinstance(content, list) else ():

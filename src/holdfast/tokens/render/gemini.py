@@ -1,7 +1,7 @@
-"""Gemini, from whatever dialect: text is exact in Gemma's vocabulary, tools nearly.
+"""Count requests to Gemini, from any dialect.
 
-Gemini 1.5, 2.0 and all of Vertex count the bare strings of tools and calls; 2.5 and later on the
-Gemini API count a rendering with a fixed frame for each tool and property.
+Text is exact in Gemma's vocabulary, tools nearly so. Gemini 1.5, 2.0 and Vertex count the bare
+strings of tools and calls; the Gemini API counts a fixed frame per tool and property from 2.5 on.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.tokens.families import Constants
 from holdfast.tokens.render.parts import SEALED_CHARACTERS, Envelope, arguments_value
-from holdfast.tokens.render.request import BareRequest, Surroundings, View
+from holdfast.tokens.render.request import MessageView, NeighbourFacts, RequestFrame
 from holdfast.tokens.vocabulary import CountText
 from holdfast.wire import Tool
 from holdfast.wire.values import first, inner, take
@@ -20,13 +20,13 @@ _VOCABULARY = "gemma3"
 _DEEPEST = 12
 
 
-def envelope(made: BareRequest, k: Constants, count: CountText) -> Envelope:
-    """Tokens of everything but the messages."""
-    text = "".join(made.system)
+def envelope(request: RequestFrame, k: Constants, count: CountText) -> Envelope:
+    """Return the tokens of everything except the messages."""
+    text = "".join(request.system)
     system = count(_VOCABULARY, text) + (k["content"] if text else 0)
-    tools = sum(_declaration(made, tool, k, count) for tool in made.tools if not tool.hosted)
-    rest = inner(made.rest, "generateContentRequest") or made.rest
-    settings = first(rest, "generationConfig", "generation_config")
+    tools = sum(_declaration(request, tool, k, count) for tool in request.tools if not tool.hosted)
+    body = inner(request.rest, "generateContentRequest") or request.rest
+    settings = first(body, "generationConfig", "generation_config")
     schema = (
         first(settings, "responseSchema", "response_schema") if isinstance(settings, dict) else 0
     )
@@ -36,21 +36,21 @@ def envelope(made: BareRequest, k: Constants, count: CountText) -> Envelope:
     return Envelope(system, tools, formatting)
 
 
-def _declaration(made: BareRequest, tool: Tool, k: Constants, count: CountText) -> float:
+def _declaration(request: RequestFrame, tool: Tool, k: Constants, count: CountText) -> float:
     total = k["tool"] + count(_VOCABULARY, tool.name)
     if tool.description:
         total += k["tool_description"] + count(_VOCABULARY, tool.description)
     schema = tool.parameters
-    if made.dialect == "gemini" and k["response_schema"]:
-        # The older count does not see `parametersJsonSchema`.
-        schema = made.definition(tool).get("parameters")
+    if request.dialect == "gemini" and k["response_schema"]:
+        # The earlier count ignores `parametersJsonSchema`.
+        schema = request.definition(tool).get("parameters")
     if isinstance(schema, dict) and inner(schema, "properties"):
         total += _object(schema, k, count, 0)
     return total
 
 
 def _object(schema: dict[str, Any], k: Constants, count: CountText, depth: int) -> float:
-    """An object schema: its properties, and the names of those required."""
+    """Return the tokens of an object schema: its properties and the names of the required ones."""
     if depth > _DEEPEST:
         return 0.0
     total = k["object"] if depth == 0 else k["nested"]
@@ -96,17 +96,21 @@ def _property(
     return total
 
 
-def message(view: View, context: Surroundings, k: Constants, count: CountText) -> float:
-    """Tokens of one message."""
+def message(view: MessageView, context: NeighbourFacts, k: Constants, count: CountText) -> float:
+    """Return the tokens of one message."""
     if view.dialect == "gemini":
         parts = view.value["parts"]
-        listed = parts if isinstance(parts, list) else [parts]
-        other = count(_VOCABULARY, view.foreign.text) + view.foreign.tokens(SEALED_CHARACTERS)
-        return k["content"] + sum(_part(part, k, count) for part in listed) + other
+        part_list = parts if isinstance(parts, list) else [parts]
+        unknown_tokens = count(
+            _VOCABULARY, view.unknown_content.text
+        ) + view.unknown_content.tokens(SEALED_CHARACTERS)
+        return k["content"] + sum(_part(part, k, count) for part in part_list) + unknown_tokens
     if view.speaker == "system":
         return count(_VOCABULARY, view.text) + k["content"]
     total = k["content"] + count(_VOCABULARY, view.text)
-    total += count(_VOCABULARY, view.foreign.text) + view.foreign.tokens(SEALED_CHARACTERS)
+    total += count(_VOCABULARY, view.unknown_content.text) + view.unknown_content.tokens(
+        SEALED_CHARACTERS
+    )
     for call in view.calls:
         total += k["call"] + count(_VOCABULARY, call.name)
         total += _value(arguments_value(call.arguments), k["call_key"], count)
@@ -133,17 +137,17 @@ def _part(part: Any, k: Constants, count: CountText) -> float:
 
 
 def _value(value: Any, frame: float, count: CountText) -> float:
-    """A JSON value: its keys and leaves as text, and a frame around each."""
+    """Return the tokens of a JSON value: keys and leaves as text, with a frame around each."""
     total = 0.0
-    waiting = [value]
-    while waiting:
-        match waiting.pop():
-            case dict() as found:
-                total += sum(frame + count(_VOCABULARY, key) for key in found)
-                waiting.extend(found.values())
-            case list() as found:
-                total += frame * len(found)
-                waiting.extend(found)
+    pending = [value]
+    while pending:
+        match pending.pop():
+            case dict() as container:
+                total += sum(frame + count(_VOCABULARY, key) for key in container)
+                pending.extend(container.values())
+            case list() as container:
+                total += frame * len(container)
+                pending.extend(container)
             case None:
                 pass
             case str() as text:

@@ -1,9 +1,8 @@
-"""OpenAI's own models: how Chat Completions and Responses are rendered, token for token.
+"""Count requests to OpenAI's own models, token for token.
 
-Every message costs a header. In Chat, tools and response formats are appended to the first system
-message (or to one made for them), and several calls in one message become one call of
-`multi_tool_use.parallel` whose results come back as one JSON list. In Responses, tools and formats
-stand in a block of their own.
+Chat Completions appends tools and response formats to the first system message, or adds one for
+them, and renders parallel calls as one call of `multi_tool_use.parallel`. Responses puts tools and
+formats in a separate block.
 """
 
 from __future__ import annotations
@@ -14,30 +13,38 @@ from typing import Any
 from holdfast.tokens.families import Constants
 from holdfast.tokens.render import typescript
 from holdfast.tokens.render.parts import Envelope, arguments_text, compact_json
-from holdfast.tokens.render.request import BareRequest, Schema, Surroundings, View, answer_schema
+from holdfast.tokens.render.request import (
+    AnswerSchema,
+    MessageView,
+    NeighbourFacts,
+    RequestFrame,
+    answer_schema,
+)
 from holdfast.tokens.vocabulary import CountText
 from holdfast.wire import Text, Tool, ToolCall, ToolResult
 from holdfast.wire.values import take
 
-# What a response schema may hold and the model is not shown.
-_UNSHOWN = frozenset(
+# Fields of a response schema that the model does not see.
+_HIDDEN_FIELDS = frozenset(
     "$schema additionalProperties required strict default maxItems minItems maximum minimum".split()
 )
 
+# Characters of an encrypted compaction per token, from recorded requests (10.5 and 12.5).
 _SEALED_CHARACTERS = 11.0
-"""Characters of a sealed compaction to a token, from recorded requests (10.5 and 12.5)."""
 
 
-def envelope(made: BareRequest, k: Constants, count: CountText) -> Envelope:
-    """Tokens of everything but the messages."""
-    if made.dialect == "openai-responses":
-        return _responses_envelope(made, k, count)
+def envelope(request: RequestFrame, k: Constants, count: CountText) -> Envelope:
+    """Return the tokens of everything except the messages."""
+    if request.dialect == "openai-responses":
+        return _responses_envelope(request, k, count)
     vocabulary = k.text("vocabulary")
-    system = sum(3 + count(vocabulary, "system") + count(vocabulary, text) for text in made.system)
-    has_system = made.first_system is not None or bool(made.system)
-    before = made.first_system or ""
+    system = sum(
+        3 + count(vocabulary, "system") + count(vocabulary, text) for text in request.system
+    )
+    has_system = request.first_system is not None or bool(request.system)
+    before = request.first_system or ""
     formatting, tools, per_answer = k["base"], 0.0, 0.0
-    functions = _functions(made.tools)
+    functions = _functions(request.tools)
     if functions:
         tools = _namespace(functions, k, count) + k["tool_prompt"]
         if has_system:
@@ -45,8 +52,8 @@ def envelope(made: BareRequest, k: Constants, count: CountText) -> Envelope:
         else:
             tools += 3 + count(vocabulary, "system")
         has_system, before = True, "functions"
-        formatting += _forced(made.choice, k, count)
-    schema = answer_schema(made)
+        formatting += _forced(request.choice, k, count)
+    schema = answer_schema(request)
     if schema is not None:
         formatting += count(vocabulary, _format(schema))
         formatting += (
@@ -58,25 +65,27 @@ def envelope(made: BareRequest, k: Constants, count: CountText) -> Envelope:
     return Envelope(system, tools, formatting, per_answer)
 
 
-def _responses_envelope(made: BareRequest, k: Constants, count: CountText) -> Envelope:
+def _responses_envelope(request: RequestFrame, k: Constants, count: CountText) -> Envelope:
     vocabulary = k.text("vocabulary")
     system = sum(
         3 + count(vocabulary, "developer") + count(vocabulary, text) + k["system"]
-        for text in made.system
+        for text in request.system
         if text
     )
-    functions = _functions(tuple(t for t in made.tools if not t.hosted and not _is_custom(made, t)))
+    functions = _functions(
+        tuple(t for t in request.tools if not t.hosted and not _is_custom(request, t))
+    )
     tools = _namespace(functions, k, count) + k["responses_tools"] if functions else 0.0
-    for tool in made.tools:
-        if _is_custom(made, tool):
-            tools += _custom(tool, made.definition(tool), k, count)
-        elif made.definition(tool).get("type") == "namespace":
-            tools += count(vocabulary, compact_json(_listing(made.definition(tool))))
+    for tool in request.tools:
+        if _is_custom(request, tool):
+            tools += _custom(tool, request.definition(tool), k, count)
+        elif request.definition(tool).get("type") == "namespace":
+            tools += count(vocabulary, compact_json(_listing(request.definition(tool))))
     formatting = k["base"]
-    schema = answer_schema(made)
+    schema = answer_schema(request)
     if schema is not None:
         formatting += count(vocabulary, _format(schema)) + k["responses_format"]
-    choice = made.choice
+    choice = request.choice
     if choice == "required" and len(functions) == 1:
         choice = {"name": functions[0].name}
     return Envelope(system, tools, formatting + _forced(choice, k, count))
@@ -86,12 +95,12 @@ def _functions(tools: tuple[Tool, ...]) -> list[Tool]:
     return [tool for tool in tools if not tool.hosted]
 
 
-def _is_custom(made: BareRequest, tool: Tool) -> bool:
-    return made.definition(tool).get("type") == "custom"
+def _is_custom(request: RequestFrame, tool: Tool) -> bool:
+    return request.definition(tool).get("type") == "custom"
 
 
 def _namespace(functions: list[Tool], k: Constants, count: CountText) -> float:
-    """The namespace of functions; each tool is counted from the separator before it."""
+    """Return the tokens of the tool namespace; each tool includes the separator before it."""
     style = typescript.Style(k.text("style"))
     vocabulary = k.text("vocabulary")
     total = count(vocabulary, "# Tools\n\n## functions\n\nnamespace functions")
@@ -102,7 +111,7 @@ def _namespace(functions: list[Tool], k: Constants, count: CountText) -> float:
 
 
 def _custom(tool: Tool, definition: dict[str, Any], k: Constants, count: CountText) -> float:
-    """A tool with free-form input; its grammar is shown as text."""
+    """Return the tokens of a tool with free-form input; its grammar is rendered as text."""
     note = typescript.comment(tool.description)
     grammar = take(definition, "format", "definition")
     text = f"{note}\ntype {tool.name} = (FREEFORM) => any;\n\n{grammar}"
@@ -110,7 +119,7 @@ def _custom(tool: Tool, definition: dict[str, Any], k: Constants, count: CountTe
 
 
 def _listing(namespace: dict[str, Any]) -> dict[str, Any]:
-    """A namespace as it is shown: of tools that are loaded later, only what they are for."""
+    """Return a namespace as the model sees it; deferred tools appear without their parameters."""
     inside = namespace.get("tools")
     tools = [
         {key: tool[key] for key in tool if key not in ("parameters", "defer_loading")}
@@ -123,38 +132,38 @@ def _listing(namespace: dict[str, Any]) -> dict[str, Any]:
 
 
 def _forced(choice: Any, k: Constants, count: CountText) -> float:
-    """A tool that the request insists on is the beginning of the answer."""
+    """Return the tokens of a forced tool's name, with which the answer begins."""
     name = choice.get("name") if isinstance(choice, dict) else None
     if not name or not k["forced"]:
         return 0
     return k["forced"] + count(k.text("vocabulary"), f"functions.{name}")
 
 
-def _format(schema: Schema) -> str:
-    """The response format as it is shown to the model."""
+def _format(schema: AnswerSchema) -> str:
+    """Return the response format as the model sees it."""
     note = f"// {schema.description}\n" if schema.description else ""
-    shown = compact_json(_shown(schema.schema))
-    return f"# Response Formats\n\n## {schema.name}\n\n{note}{shown}"
+    schema_json = compact_json(_visible_schema(schema.schema))
+    return f"# Response Formats\n\n## {schema.name}\n\n{note}{schema_json}"
 
 
-def _shown(schema: Any, *, is_names: bool = False, depth: int = 0) -> Any:
+def _visible_schema(schema: Any, *, is_names: bool = False, depth: int = 0) -> Any:
     if depth > 50:
         return {}
     if isinstance(schema, dict):
         return {
-            key: _shown(
+            key: _visible_schema(
                 value, is_names=not is_names and key in ("properties", "$defs"), depth=depth + 1
             )
             for key, value in schema.items()
-            if is_names or key not in _UNSHOWN
+            if is_names or key not in _HIDDEN_FIELDS
         }
     if isinstance(schema, list):
-        return [_shown(item, depth=depth + 1) for item in schema]
+        return [_visible_schema(item, depth=depth + 1) for item in schema]
     return schema
 
 
 def _blank_line(before: str, k: Constants, count: CountText) -> int:
-    """The blank line between a text and what is appended; it may merge with the text's end."""
+    """Return the tokens of a blank line after a text; it may merge with the text's last token."""
     vocabulary = k.text("vocabulary")
     return count(vocabulary, before + "\n\n") - count(vocabulary, before)
 
@@ -162,15 +171,17 @@ def _blank_line(before: str, k: Constants, count: CountText) -> int:
 # --- messages ----------------------------------------------------------------------------------
 
 
-def message(view: View, context: Surroundings, k: Constants, count: CountText) -> float:
-    """Tokens of one message."""
+def message(view: MessageView, context: NeighbourFacts, k: Constants, count: CountText) -> float:
+    """Return the tokens of one message."""
     in_responses = view.dialect == "openai-responses"
     total = sum(
         _result(result, answer, k, count, parallel=not in_responses)
         for result, answer in zip(view.results, context.answers, strict=True)
     )
     vocabulary = k.text("vocabulary")
-    total += count(vocabulary, view.foreign.text) + view.foreign.tokens(_SEALED_CHARACTERS)
+    total += count(vocabulary, view.unknown_content.text) + view.unknown_content.tokens(
+        _SEALED_CHARACTERS
+    )
     if view.results and not view.texts:
         return total
     name = "" if in_responses else take(view.value, "name")
@@ -181,9 +192,9 @@ def message(view: View, context: Surroundings, k: Constants, count: CountText) -
     text = view.text
     if not view.calls:
         if in_responses and not view.texts and view.speaker == "assistant":
-            return total  # a reasoning item, or one that the provider makes itself
-        if in_responses and not view.texts and view.foreign.text:
-            return total  # tools that the client adds
+            return total  # a reasoning item, or an item that the provider adds
+        if in_responses and not view.texts and view.unknown_content.text:
+            return total  # an item that adds tools
         return total + 3 + count(vocabulary, view.role) + count(vocabulary, text) + frame
     if text:
         total += 4 + count(vocabulary, text) + k["assistant"]
@@ -211,7 +222,7 @@ def _result(
     text = _result_text(result)
     if parallel and k["parallel_calls"] and size > 1:
         first, last = index == 0, index == size - 1
-        piece = ("[" if first else " ") + _listed(text) + ("]" if last else ",")
+        piece = ("[" if first else " ") + _parallel_item(text) + ("]" if last else ",")
         return count(vocabulary, piece) + (k["parallel_results"] if first else 0)
     return k["result"] + count(vocabulary, name or result.name) + count(vocabulary, text)
 
@@ -221,8 +232,8 @@ def _result_text(result: ToolResult) -> str:
     return "".join(texts) if texts else result.text
 
 
-def _listed(text: str) -> str:
-    """One result inside the list of parallel results: objects as JSON, all else as a string."""
+def _parallel_item(text: str) -> str:
+    """Return one item of the list of parallel results: JSON for objects, else a string."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

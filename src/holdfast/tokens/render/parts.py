@@ -1,8 +1,8 @@
-"""The tokens of a request's frame: what a renderer gives for everything but the messages.
+"""Token counts and text of request parts that all renderers share.
 
-The text of blocks that no renderer knows: what a provider's own tools did, or new items. How a
-provider shows these to its model is not documented, so their text is counted as JSON; what is
-sealed is counted by its length, and pictures as one picture.
+Blocks that no renderer knows (results of a provider's own tools, new item types) are counted as
+JSON, because their rendering is not documented. Encrypted content is counted by its length and a
+picture at a fixed size.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ import msgspec
 
 
 class Envelope(msgspec.Struct, frozen=True):
-    """Tokens of everything but the messages."""
+    """The tokens of everything except the messages."""
 
     system: float = 0
     tools: float = 0
     formatting: float = 0
     per_answer: float = 0
-    """What each assistant message costs more because of the frame."""
+    """Tokens added to each assistant message because of the request's frame."""
 
 
 def compact_json(value: Any) -> str:
-    """JSON without spaces."""
+    """Return JSON without spaces."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def spaced_json(value: Any) -> str:
-    """JSON as Python prints it."""
+    """Return JSON with Python's default spacing."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def arguments_value(arguments: Any) -> Any:
-    """A call's arguments, or a schema, as a value; text that is no JSON stays text."""
+    """Return a call's arguments or a schema as a value; text that is not JSON stays text."""
     if not isinstance(arguments, str):
         return {} if arguments is None else arguments
     try:
@@ -44,40 +44,40 @@ def arguments_value(arguments: Any) -> Any:
 
 
 def arguments_text(arguments: Any) -> str:
-    """A call's arguments as compact JSON where they parse, else as sent."""
+    """Return a call's arguments as compact JSON if they parse, otherwise unchanged."""
     value = arguments_value(arguments)
     return arguments if value is arguments and isinstance(value, str) else compact_json(value)
 
 
-_UNSHOWN = frozenset(
+_HIDDEN_FIELDS = frozenset(
     "type id call_id tool_use_id status execution fingerprint signature caller container_id "
     "file_id approval_request_id cache_control citations page_age retrieved_at".split()
 )
-"""Fields that address or seal a block rather than say something."""
+"""Fields that identify or encrypt a block and that the model does not see."""
 _SEALED = frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout"})
 _PICTURES = {"image_generation_call": "result"}
-"""Items that hold a picture, and where."""
+"""Item types that hold a picture, and the field that holds it."""
+# Estimate for providers without a measured value.
 SEALED_CHARACTERS = 4.0
-"""Characters of sealed text to a token, where nothing is known of the provider."""
 PICTURE_TOKENS = 1_100
-"""A picture of the usual size."""
+"""Tokens of a picture of typical size."""
 
 
-class Foreign(NamedTuple):
-    """What is to be counted of blocks that are not known."""
+class UnknownContent(NamedTuple):
+    """The countable content of unknown blocks."""
 
     text: str = ""
     sealed: int = 0
-    """Characters that only the provider can read."""
+    """Number of encrypted characters."""
     pictures: int = 0
 
     def tokens(self, characters: float) -> float:
-        """Tokens of what is no text, at so many sealed characters to a token."""
+        """Return the tokens of the encrypted characters and pictures."""
         return self.sealed / characters + PICTURE_TOKENS * self.pictures
 
 
-def foreign(values: list[Any]) -> Foreign:
-    """What is to be counted of the values of blocks."""
+def unknown_content(values: list[Any]) -> UnknownContent:
+    """Collect the countable content of unknown blocks."""
     texts: list[str] = []
     sealed = 0
     pictures = 0
@@ -86,10 +86,10 @@ def foreign(values: list[Any]) -> Foreign:
             continue
         picture = _PICTURES.get(str(value.get("type")), "")
         pictures += bool(value.get(picture)) + _embedded_pictures(value)
-        shown, characters = _parted({key: value[key] for key in value if key != picture})
+        visible, characters = _split_encrypted({key: value[key] for key in value if key != picture})
         sealed += characters
-        texts.append(compact_json(shown) if shown else "")
-    return Foreign("\n".join(filter(None, texts)), sealed, pictures)
+        texts.append(compact_json(visible) if visible else "")
+    return UnknownContent("\n".join(filter(None, texts)), sealed, pictures)
 
 
 def _is_picture(value: dict[str, Any]) -> bool:
@@ -98,7 +98,7 @@ def _is_picture(value: dict[str, Any]) -> bool:
 
 
 def _embedded_pictures(value: Any) -> int:
-    """How many pictures a value holds as base64, as Anthropic writes them."""
+    """Return the number of base64 pictures in a value, in Anthropic's form."""
     if isinstance(value, list):
         return sum(map(_embedded_pictures, value))
     if not isinstance(value, dict):
@@ -106,14 +106,14 @@ def _embedded_pictures(value: Any) -> int:
     return _is_picture(value) + sum(map(_embedded_pictures, value.values()))
 
 
-def _parted(value: Any) -> tuple[Any, int]:
-    """A value without what is not shown, and how many characters of it are sealed."""
+def _split_encrypted(value: Any) -> tuple[Any, int]:
+    """Return a value without hidden fields, and its number of encrypted characters."""
     if isinstance(value, list):
-        pairs = [_parted(item) for item in value]
-        return [shown for shown, _ in pairs], sum(sealed for _, sealed in pairs)
+        pairs = [_split_encrypted(item) for item in value]
+        return [visible for visible, _ in pairs], sum(sealed for _, sealed in pairs)
     if not isinstance(value, dict):
         return value, 0
-    shown: dict[str, Any] = {}
+    visible: dict[str, Any] = {}
     total = 0
     base64 = value.get("type") == "base64"
     picture = _is_picture(value)
@@ -122,7 +122,7 @@ def _parted(value: Any) -> tuple[Any, int]:
             continue  # counted as a picture, whatever its bytes
         if key in _SEALED or (base64 and key == "data"):
             total += len(field) if isinstance(field, str) else 0
-        elif key not in _UNSHOWN and field is not None:
-            shown[key], sealed = _parted(field)
+        elif key not in _HIDDEN_FIELDS and field is not None:
+            visible[key], sealed = _split_encrypted(field)
             total += sealed
-    return shown, total
+    return visible, total

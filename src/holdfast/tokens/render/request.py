@@ -1,7 +1,4 @@
-"""What renderers look at: a request's frame and its messages, the same from every dialect.
-
-request: after families; between the wire layer and the renderers.
-"""
+"""Dialect-independent views of a request's frame and messages, for the renderers."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.tokens.render.parts import Foreign, arguments_value, foreign
+from holdfast.tokens.render.parts import UnknownContent, arguments_value, unknown_content
 from holdfast.wire import (
     DIALECTS,
     Block,
@@ -26,53 +23,53 @@ from holdfast.wire import (
 from holdfast.wire.values import inner, take
 
 
-class Surroundings(NamedTuple):
-    """What the count of a message needs to know about the messages around it."""
+class NeighbourFacts(NamedTuple):
+    """The facts about neighbouring messages that affect a message's count."""
 
     in_turn: bool = False
-    """It stands behind the last question, so that its reasoning is still shown to the model."""
+    """Whether the message follows the last question, so that its reasoning is still rendered."""
     joined: bool = False
-    """The provider is shown it as part of the message before."""
+    """Whether the provider renders the message as part of the previous one."""
     answers: tuple[tuple[str, int, int], ...] = ()
-    """For each result: the tool's name, the call's place in its message, how many calls there."""
+    """For each result: the tool's name, the call's index in its message, and the calls there."""
 
 
-class View(msgspec.Struct, frozen=True):
+class MessageView(msgspec.Struct, frozen=True):
     """A message as renderers see it."""
 
     dialect: str
     speaker: str
-    """system, user, assistant or tool."""
+    """One of system, user, assistant and tool."""
     value: Any
-    """The message as it was sent."""
+    """The message as sent."""
     texts: tuple[str, ...]
     text: str
-    """All of them, as providers join them."""
+    """All texts, joined as providers join them."""
     calls: tuple[ToolCall, ...]
     results: tuple[ToolResult, ...]
     media: tuple[Media, ...]
     reasoning: str
-    """Reasoning beside the content, as OpenAI-compatible services carry it."""
+    """Reasoning in a separate field, as OpenAI-compatible services send it."""
     thoughts: str
     """Reasoning inside the content."""
-    foreign: Foreign = Foreign()
-    """Blocks that no renderer knows."""
+    unknown_content: UnknownContent = UnknownContent()
+    """Content of blocks that no renderer knows."""
 
     @property
     def role(self) -> str:
-        """The role as it was written."""
+        """Return the role as written in the message."""
         return take(self.value, "role") or ("user" if self.speaker == "user" else "assistant")
 
 
-def view(message: Message, dialect: str) -> View:
-    """Look at a message."""
+def message_view(message: Message, dialect: str) -> MessageView:
+    """Return a message as renderers see it."""
     texts: list[str] = []
     calls: list[ToolCall] = []
     results: list[ToolResult] = []
     media: list[Media] = []
-    beside: list[str] = []
-    inside: list[str] = []
-    others: list[Opaque] = []
+    separate_reasoning: list[str] = []
+    inline_reasoning: list[str] = []
+    unknown_blocks: list[Opaque] = []
     for block in message.blocks:
         match block:
             case Text():
@@ -82,19 +79,19 @@ def view(message: Message, dialect: str) -> View:
             case ToolResult():
                 results.append(block)
                 media.extend(part for part in block.parts if isinstance(part, Media))
-                # Converse's JSON values are in the text of the result.
-                others.extend(
+                # The result's text already contains Converse's JSON values.
+                unknown_blocks.extend(
                     part for part in block.parts if isinstance(part, Opaque) and part.type != "json"
                 )
             case Media():
                 media.append(block)
             case Thinking():
-                beside_content = len(block.place) == 1 and block.place != ("content",)
-                (beside if beside_content else inside).append(block.text)
+                is_separate = len(block.place) == 1 and block.place != ("content",)
+                (separate_reasoning if is_separate else inline_reasoning).append(block.text)
             case Opaque():
-                others.append(block)
+                unknown_blocks.append(block)
     value = message.parsed
-    return View(
+    return MessageView(
         dialect,
         message.role,
         value,
@@ -103,10 +100,12 @@ def view(message: Message, dialect: str) -> View:
         tuple(calls),
         tuple(results),
         tuple(media),
-        # Some services send the same reasoning under two names.
-        next(filter(None, beside), ""),
-        "".join(inside),
-        foreign([_at(value, block) for block in others]) if others else Foreign(),
+        # Some services send the same reasoning in two fields.
+        next(filter(None, separate_reasoning), ""),
+        "".join(inline_reasoning),
+        unknown_content([_at(value, block) for block in unknown_blocks])
+        if unknown_blocks
+        else UnknownContent(),
     )
 
 
@@ -116,25 +115,25 @@ def _at(value: Any, block: Block) -> Any:
     return value
 
 
-class BareRequest(msgspec.Struct, frozen=True):
-    """Everything of a request but its messages."""
+class RequestFrame(msgspec.Struct, frozen=True):
+    """A request without its messages."""
 
     dialect: str
     rest: Any
-    """The body as it was sent, its list of messages empty."""
+    """The body as sent, with an empty list of messages."""
     system: tuple[str, ...]
-    """System texts beside the messages."""
+    """System texts outside the messages."""
     tools: tuple[Tool, ...]
     choice: Any
-    """auto, required, none, {"name": …}, whatever else was sent, or None."""
+    """One of auto, required, none, {"name": …}, an unknown value as sent, or None."""
     first_system: str | None
-    """The end of the first message's text, if that is a system message."""
+    """End of the first message's text if that is a system message."""
     has_system: bool
-    """Whether any system text is in the request."""
+    """Whether the request has any system text."""
     last_speaker: str
 
     def definition(self, tool: Tool) -> dict[str, Any]:
-        """A tool's definition as it was sent."""
+        """Return a tool's definition as sent."""
         value = self.rest
         for step in tool.place:
             value = value[step]
@@ -142,25 +141,28 @@ class BareRequest(msgspec.Struct, frozen=True):
 
     @property
     def is_forced(self) -> bool:
-        """Whether the model must call a tool."""
+        """Return whether the model must call a tool."""
         return isinstance(self.choice, dict) or self.choice in ("required", "any")
 
 
-def request(conversation: Conversation, *, has_system: bool) -> BareRequest:
-    """Look at the frame of a request; `has_system` says whether a message is a system one."""
+def request_frame(conversation: Conversation, *, has_system: bool) -> RequestFrame:
+    """Return the request without its messages.
+
+    `has_system` states whether one of its messages is a system message.
+    """
     dialect = DIALECTS[conversation.dialect]
-    rest = conversation.rest
-    system = tuple(_text(block) for block in dialect.system(rest))
+    body = conversation.rest
+    system = tuple(_text(block) for block in dialect.system(body))
     first = conversation.messages[0] if conversation.messages else None
-    inline = first is not None and first.role == "system"
-    end = "".join(map(_text, first.blocks))[-40:] if first is not None and inline else None
-    return BareRequest(
+    is_system = first is not None and first.role == "system"
+    text_end = "".join(map(_text, first.blocks))[-40:] if first is not None and is_system else None
+    return RequestFrame(
         conversation.dialect,
-        rest,
+        body,
         system,
         conversation.tools,
-        dialect.params(rest).get("tool_choice"),
-        end,
+        dialect.params(body).get("tool_choice"),
+        text_end,
         bool(system) or has_system,
         conversation.messages[-1].role if conversation.messages else "",
     )
@@ -170,30 +172,30 @@ def _text(block: Block) -> str:
     return block.text if isinstance(block, Text) else ""
 
 
-class Schema(NamedTuple):
-    """The form that an answer must have."""
+class AnswerSchema(NamedTuple):
+    """The JSON schema that an answer must follow."""
 
     name: str
     description: str
     schema: Any
     whole: Any
-    """The object that carries it, name and all."""
+    """The object that contains the schema and its name."""
 
 
-def answer_schema(made: BareRequest) -> Schema | None:
-    """The JSON schema that the answer must follow, where the request states one."""
-    rest = made.rest
-    match made.dialect:
+def answer_schema(request: RequestFrame) -> AnswerSchema | None:
+    """Return the JSON schema that the answer must follow, if the request has one."""
+    body = request.rest
+    match request.dialect:
         case "openai-chat" | "cohere":
-            form = inner(rest, "response_format")
+            form = inner(body, "response_format")
             spec = inner(form, "json_schema")
         case "openai-responses":
-            form = spec = inner(rest, "text", "format")
+            form = spec = inner(body, "text", "format")
         case "anthropic":
-            form = inner(rest, "output_format") or inner(rest, "output_config", "format")
+            form = inner(body, "output_format") or inner(body, "output_config", "format")
             spec = form
         case "converse":
-            text = inner(rest, "outputConfig", "textFormat")
+            text = inner(body, "outputConfig", "textFormat")
             form = {"type": "json_schema"} if text else {}
             spec = inner(text, "structure", "jsonSchema")
         case _:
@@ -201,22 +203,22 @@ def answer_schema(made: BareRequest) -> Schema | None:
     if form.get("type") != "json_schema":
         return None
     schema = spec.get("schema")
-    schema = arguments_value(schema)  # Converse carries it as text
-    return Schema(take(spec, "name"), take(spec, "description"), schema or {}, spec)
+    schema = arguments_value(schema)  # Converse sends it as text
+    return AnswerSchema(take(spec, "name"), take(spec, "description"), schema or {}, spec)
 
 
-def thinks(made: BareRequest) -> bool:
-    """Whether the request asks Claude to think aloud, in any of the ways to say so."""
-    rest = made.rest
-    extra = inner(rest, "additionalModelRequestFields")
+def has_thinking(request: RequestFrame) -> bool:
+    """Return whether the request enables Claude's thinking, in any of its spellings."""
+    body = request.rest
+    extra = inner(body, "additionalModelRequestFields")
     for thinking in (
-        inner(rest, "thinking"),
+        inner(body, "thinking"),
         inner(extra, "thinking"),
         inner(extra, "reasoning_config"),
     ):
         if thinking.get("type") == "enabled":
             return True
-    reasoning = inner(rest, "reasoning")
-    return made.dialect == "openai-chat" and bool(
+    reasoning = inner(body, "reasoning")
+    return request.dialect == "openai-chat" and bool(
         reasoning.get("enabled") or reasoning.get("effort")
     )

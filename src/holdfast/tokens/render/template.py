@@ -1,8 +1,8 @@
-"""Open-weights models and their like: a vocabulary, and a handful of whole numbers.
+"""Count requests to open-weights models and to hosted models with a similar prompt template.
 
-Qwen, Llama, Kimi, GLM, DeepSeek and Mistral publish how messages become text; all of them put a
-fixed frame around each message, tool, call and result. Hosted models whose template is not public
-(Grok, Command, Nova) fit the same shape with measured numbers.
+Qwen, Llama, Kimi, GLM, DeepSeek and Mistral publish their templates, which add a fixed frame to
+each message, tool, call and result. Hosted models without a public template (Grok, Command, Nova)
+use the same shape with measured numbers.
 """
 
 from __future__ import annotations
@@ -17,74 +17,79 @@ from holdfast.tokens.render.parts import (
     compact_json,
     spaced_json,
 )
-from holdfast.tokens.render.request import BareRequest, Surroundings, View, answer_schema
+from holdfast.tokens.render.request import MessageView, NeighbourFacts, RequestFrame, answer_schema
 from holdfast.tokens.vocabulary import CountText
 from holdfast.wire import Tool, ToolCall
 from holdfast.wire.values import take
 
-_SPACE = re.compile(r"\s*+")  # only matched where a scan stands, and possessive: linear
+_SPACE = re.compile(r"\s*+")  # linear: matched at one position only, and possessive
 _BEGINS, _ENDS = "<think>", "</think>"
 
 
-def envelope(made: BareRequest, k: Constants, count: CountText) -> Envelope:
-    """Tokens of everything but the messages."""
+def envelope(request: RequestFrame, k: Constants, count: CountText) -> Envelope:
+    """Return the tokens of everything except the messages."""
     vocabulary = k.text("vocabulary")
-    tools = [tool for tool in made.tools if not tool.hosted]
-    if made.choice == "none" and k["none_drops_tools"]:
+    tools = [tool for tool in request.tools if not tool.hosted]
+    if request.choice == "none" and k["none_drops_tools"]:
         tools = []
-    if k["tools_need_user"] and made.last_speaker != "user":
+    if k["tools_need_user"] and request.last_speaker != "user":
         tools = []
-    formatting = k["base"] + (0 if made.has_system else k["no_system"])
-    shown = 0.0
+    formatting = k["base"] + (0 if request.has_system else k["no_system"])
+    tool_tokens = 0.0
     if tools:
-        shown = k["tool_prompt"] + (0 if made.has_system else k["tool_prompt_no_system"])
-        formatting += k["forced"] if made.is_forced else 0
-    shown += sum(_tool(made, tool, k, count) for tool in tools)
-    schema = answer_schema(made)
-    if schema is not None and made.dialect in ("openai-chat", "cohere", "openai-responses"):
+        tool_tokens = k["tool_prompt"] + (0 if request.has_system else k["tool_prompt_no_system"])
+        formatting += k["forced"] if request.is_forced else 0
+    tool_tokens += sum(_tool(request, tool, k, count) for tool in tools)
+    schema = answer_schema(request)
+    if schema is not None and request.dialect in ("openai-chat", "cohere", "openai-responses"):
         text = compact_json(schema.whole)
         formatting += k["format"] + k["format_schema"] * count(vocabulary, text)
-    if made.dialect == "openai-responses":
+    if request.dialect == "openai-responses":
         formatting += k["responses_with_tools"] if tools else k["responses"]
     system = sum(
-        k["system"] + k["text_scale"] * count(vocabulary, text) for text in made.system if text
+        k["system"] + k["text_scale"] * count(vocabulary, text) for text in request.system if text
     )
-    return Envelope(system + _history(made, k, count), shown, formatting)
+    return Envelope(system + _history(request, k, count), tool_tokens, formatting)
 
 
-def _history(made: BareRequest, k: Constants, count: CountText) -> float:
-    """The earlier turns of Cohere's first API, which stand beside the message."""
-    history = made.rest.get("chat_history")
-    if made.dialect != "cohere" or not isinstance(history, list):
+def _history(request: RequestFrame, k: Constants, count: CountText) -> float:
+    """Return the tokens of earlier turns, which Cohere's first API sends beside the message."""
+    history = request.rest.get("chat_history")
+    if request.dialect != "cohere" or not isinstance(history, list):
         return 0.0
     texts = [take(turn, "message") for turn in history]
     vocabulary = k.text("vocabulary")
     return sum(k["user"] + k["text_scale"] * count(vocabulary, text) for text in texts)
 
 
-def _tool(made: BareRequest, tool: Tool, k: Constants, count: CountText) -> float:
-    """One tool as JSON, whole or only its function."""
-    shown: dict[str, object] = {
+def _tool(request: RequestFrame, tool: Tool, k: Constants, count: CountText) -> float:
+    """Return the tokens of one tool as JSON, complete or only its function."""
+    definition: dict[str, object] = {
         "name": tool.name,
         "description": tool.description,
         "parameters": {} if tool.parameters is None else tool.parameters,
     }
-    if made.dialect in ("openai-chat", "cohere"):  # shown as sent: what is missing stays missing
-        sent = made.definition(tool).get("function")
-        shown = {key: value for key, value in shown.items() if key in (sent or shown)}
+    if request.dialect in (
+        "openai-chat",
+        "cohere",
+    ):  # rendered as sent, without adding missing fields
+        sent_keys = request.definition(tool).get("function")
+        definition = {
+            key: value for key, value in definition.items() if key in (sent_keys or definition)
+        }
     if k.text("tool_json") == "full":
-        shown = {"type": "function", "function": shown}
-    text = spaced_json(shown) if k["tool_spaced"] else compact_json(shown)
+        definition = {"type": "function", "function": definition}
+    text = spaced_json(definition) if k["tool_spaced"] else compact_json(definition)
     return k["tool"] + k["tool_scale"] * count(k.text("vocabulary"), text)
 
 
-def message(view: View, context: Surroundings, k: Constants, count: CountText) -> float:
-    """Tokens of one message with its frame."""
+def message(view: MessageView, context: NeighbourFacts, k: Constants, count: CountText) -> float:
+    """Return the tokens of one message with its frame."""
     vocabulary = k.text("vocabulary")
     text = view.text
-    total = k["text_scale"] * count(vocabulary, view.foreign.text) + view.foreign.tokens(
-        SEALED_CHARACTERS
-    )
+    total = k["text_scale"] * count(
+        vocabulary, view.unknown_content.text
+    ) + view.unknown_content.tokens(SEALED_CHARACTERS)
     for result in view.results:
         total += k["result"] + k["text_scale"] * count(vocabulary, result.text)
         total += k["result_id"] * count(vocabulary, result.call_id)
@@ -98,7 +103,7 @@ def message(view: View, context: Surroundings, k: Constants, count: CountText) -
     if view.speaker != "assistant":
         return total + k["user"]
     if view.dialect == "openai-responses" and not (view.texts or view.calls):
-        return total  # reasoning, and what the provider makes itself
+        return total  # reasoning, or an item that the provider adds
     if view.dialect != "anthropic":
         total += k["thinking_parts"] * count(vocabulary, view.thoughts)
     weight = k["reasoning"] if context.in_turn else k["reasoning_past"]
@@ -124,9 +129,10 @@ def _call(call: ToolCall, k: Constants, count: CountText) -> float:
 
 
 def _without_thoughts(text: str) -> str:
-    """The text less its thoughts and the space behind each.
+    """Return a text without its thoughts and the space after each.
 
-    Scanned by hand: a pattern would look for an end again behind every beginning that has none.
+    The scan is manual: a regular expression would search for an end tag again after every start tag
+    without one, in quadratic time.
     """
     pieces: list[str] = []
     at = 0
@@ -135,5 +141,6 @@ def _without_thoughts(text: str) -> str:
         if end < 0:
             break
         pieces.append(text[at:begin])
-        at = _SPACE.match(text, end + len(_ENDS)).end()  # type: ignore[union-attr] # or nothing
+        # `\s*` always matches.
+        at = _SPACE.match(text, end + len(_ENDS)).end()  # type: ignore[union-attr]
     return "".join([*pieces, text[at:]])

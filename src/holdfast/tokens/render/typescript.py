@@ -1,16 +1,16 @@
-"""JSON schemas as the TypeScript that OpenAI's models are shown.
+"""Render JSON schemas as the TypeScript that OpenAI's models see.
 
 Function tools become `namespace functions { type name = (_: {...}) => any; }`. These rules
 reproduce recorded counts token for token:
 
-- a comment is the title, an empty `//` line, then the description, one `//` line for each line of
+- a comment is the title, an empty `//` line, then the description, one `//` line per line of
   text, every line stripped;
-- an object whose properties carry no comment and no default is written on one line;
+- an object whose properties have no comment and no default is written on one line;
 - nothing is indented; a default follows its property as `// default: …`;
-- a union whose variants carry comments is written one variant a line.
+- a union whose variants have comments is written with one variant per line.
 
-The legacy style is that of gpt-4-0613: no titles, never on one line, no comment above an object,
-unions as `any`.
+The legacy style is that of gpt-4-0613: no titles, no one-line objects, no comment above an object,
+and `any` for unions.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from typing import Any
 from holdfast.wire import Tool
 
 _DEEPEST = 12
+# Maximum types written per tool: schemas whose references form a cycle would never end.
 _MOST_TYPES = 10_000
-"""Types written for one tool: references that meet themselves would go on for ever."""
 
 
 class Style(Enum):
-    """How titles, one-line objects and unions are written."""
+    """The style of titles, one-line objects and unions."""
 
     MODERN = "modern"
     LEGACY = "legacy"
 
 
 def comment(text: str) -> str:
-    """Text as comment lines, each stripped, without the closing newline."""
+    """Return text as comment lines, each stripped, without the final newline."""
     return "\n".join(f"// {line.strip()}".rstrip() for line in text.strip().split("\n"))
 
 
-def tool(made: Tool, style: Style = Style.MODERN) -> str:
-    """One function tool, without the closing `;` and blank line."""
-    head = comment(made.description) + "\n" if made.description.strip() else ""
-    parameters = made.parameters
+def tool(definition: Tool, style: Style = Style.MODERN) -> str:
+    """Return one function tool as TypeScript, without the final `;` and blank line."""
+    head = comment(definition.description) + "\n" if definition.description.strip() else ""
+    parameters = definition.parameters
     if not isinstance(parameters, dict) or not _properties(parameters):
-        return f"{head}type {made.name} = () => any"
+        return f"{head}type {definition.name} = () => any"
     writer = _Writer(parameters, style)
     note = writer.note(parameters) if style is Style.MODERN else ""
-    return f"{head}type {made.name} = (_: {note}{writer.fields(parameters, 0)}) => any"
+    return f"{head}type {definition.name} = (_: {note}{writer.fields(parameters, 0)}) => any"
 
 
 def _literal(value: Any) -> str:
@@ -59,12 +59,12 @@ def _properties(schema: dict[str, Any]) -> dict[str, Any]:
     return properties if isinstance(properties, dict) else {}
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
 class _Writer:
-    """Writes the types of one schema; holds its root to resolve references."""
+    """Writes the types of one schema; keeps its root to resolve references."""
 
     def __init__(self, root: dict[str, Any], style: Style) -> None:
         self.root = root
@@ -72,7 +72,7 @@ class _Writer:
         self.left = _MOST_TYPES
 
     def resolve(self, schema: Any) -> dict[str, Any]:
-        """Follow `$ref` inside the root; keys beside the reference win."""
+        """Return a schema with `$ref` resolved inside the root; keys beside the reference win."""
         for _ in range(_DEEPEST):
             if not isinstance(schema, dict):
                 return {}
@@ -87,7 +87,7 @@ class _Writer:
         return {}
 
     def note(self, schema: dict[str, Any]) -> str:
-        """The comment above a property, a variant or the parameters."""
+        """Return the comment above a property, a variant or the parameters."""
         title, description = schema.get("title"), schema.get("description")
         lines: list[str] = []
         if isinstance(title, str) and title and self.style is Style.MODERN:
@@ -99,8 +99,8 @@ class _Writer:
         return "".join(line + "\n" for line in lines)
 
     def fields(self, schema: dict[str, Any], depth: int) -> str:
-        """An object type: on one line where nothing is to be said about its properties."""
-        required = _listed(schema.get("required"))
+        """Return an object type, on one line if no property has a comment or default."""
+        required = _as_list(schema.get("required"))
         rows: list[tuple[str, str, str]] = []
         plain = self.style is Style.MODERN
         for key, value in _properties(schema).items():
@@ -117,45 +117,45 @@ class _Writer:
         return "{\n" + "".join(f"{n}{field},{d}\n" for n, field, d in rows) + "}"
 
     def type(self, schema: Any, depth: int) -> str:
-        """The type of a schema."""
+        """Return the type of a schema."""
         schema = self.resolve(schema)
         self.left -= 1
-        written = "any" if depth > _DEEPEST or self.left < 0 else self._type(schema, depth)
-        return f"{written} | null" if schema.get("nullable") is True else written
+        type_text = "any" if depth > _DEEPEST or self.left < 0 else self._type(schema, depth)
+        return f"{type_text} | null" if schema.get("nullable") is True else type_text
 
     def _type(self, schema: dict[str, Any], depth: int) -> str:
-        variants = _listed(schema.get("anyOf")) or _listed(schema.get("oneOf"))
-        whole = _listed(schema.get("allOf"))
+        variants = _as_list(schema.get("anyOf")) or _as_list(schema.get("oneOf"))
+        all_of = _as_list(schema.get("allOf"))
         kind = schema.get("type")
         if variants:
-            written = self.union(variants, depth)
-        elif len(whole) == 1:
-            written = self.type(whole[0], depth)
-        elif _listed(schema.get("enum")):
-            written = " | ".join(_literal(value) for value in schema["enum"])
+            type_text = self.union(variants, depth)
+        elif len(all_of) == 1:
+            type_text = self.type(all_of[0], depth)
+        elif _as_list(schema.get("enum")):
+            type_text = " | ".join(_literal(value) for value in schema["enum"])
         elif "const" in schema:
-            written = _literal(schema["const"])
+            type_text = _literal(schema["const"])
         elif isinstance(kind, list):
-            rest = {key: value for key, value in schema.items() if key != "default"}
-            written = self.union([{**rest, "type": one} for one in kind], depth)
+            base = {key: value for key, value in schema.items() if key != "default"}
+            type_text = self.union([{**base, "type": name} for name in kind], depth)
         elif kind in ("integer", "number"):
-            written = "number"
+            type_text = "number"
         elif kind == "array":
             items = schema.get("items")
-            written = f"{self.type(items, depth + 1)}[]" if items else "any[]"
+            type_text = f"{self.type(items, depth + 1)}[]" if items else "any[]"
         elif kind == "object" or _properties(schema):
-            written = self.fields(schema, depth) if _properties(schema) else "object"
+            type_text = self.fields(schema, depth) if _properties(schema) else "object"
         else:
-            written = kind if isinstance(kind, str) else "any"
-        return written
+            type_text = kind if isinstance(kind, str) else "any"
+        return type_text
 
     def union(self, variants: Sequence[Any], depth: int) -> str:
-        """Alternatives: one a line where any of them carries a comment."""
+        """Return a union type, with one variant per line if any variant has a comment."""
         if self.style is Style.LEGACY:
             return "any"
-        known = [self.resolve(variant) for variant in variants]
-        notes = [self.note(variant) for variant in known]
-        types = [self.type(variant, depth + 1) for variant in known]
+        resolved = [self.resolve(variant) for variant in variants]
+        notes = [self.note(variant) for variant in resolved]
+        types = [self.type(variant, depth + 1) for variant in resolved]
         if not any(notes):
             return " | ".join(types)
         return "\n" + "\n".join(f"{n}| {t}" for n, t in zip(notes, types, strict=True))

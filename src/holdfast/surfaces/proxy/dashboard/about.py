@@ -20,14 +20,14 @@ from holdfast.surfaces.proxy.dashboard.layout import (
     remark,
     table,
 )
-from holdfast.tokens.calibration import Accuracy
+from holdfast.tokens.calibration import ModelAccuracy
 from holdfast.trim.engine import Effect
 
 
 class AccuracyRow(NamedTuple):
     """How well a model's counts did for a tenant."""
 
-    accuracy: Accuracy
+    accuracy: ModelAccuracy
     owner: str = ""
     """What people call the tenant; empty if the page is about one."""
 
@@ -74,7 +74,7 @@ def accuracy_page(models: Sequence[AccuracyRow], effects: Sequence[Effect]) -> s
         "How well it counts",
         section(h2("Counting"), counted),
         section(h2("Strategies"), trimmed),
-        here="Accuracy",
+        here="ModelAccuracy",
     )
 
 

@@ -1,8 +1,7 @@
-"""What is to be counted: a body in any dialect, read as what was added to one read before.
+"""Read request bodies for counting, reusing conversations read before.
 
-reading: between the wire layer and counting. Beside the dialects of the wire layer it understands
-xAI's own requests, and the names under which recorded requests call the two of OpenAI. Which
-bodies were counted before makes no difference to how one is read, only to how fast.
+Besides the dialects of `wire` this accepts xAI's own requests, and the two dialect names that
+recorded OpenAI requests use. Reuse affects only the speed, never the result.
 """
 
 from __future__ import annotations
@@ -16,30 +15,31 @@ from holdfast.tokens import xai
 from holdfast.wire import Conversation, Limits, detect, read
 from holdfast.wire.strict import check_keys, parse, to_bytes
 
-_OTHER_NAMES = {"chat": "openai-chat", "responses": "openai-responses"}
+_DIALECT_ALIASES = {"chat": "openai-chat", "responses": "openai-responses"}
 _LONG = 65_536
-"""From this many bytes on, a body that goes on from another keeps its dialect: detection looks at
-the first dozen messages, which are the same."""
+"""From this size on, a body that continues an earlier one keeps its dialect without detection:
+detection reads only the first dozen messages, which are equal.
+"""
 
 
 def read_request(body: object, dialect: str | None, limits: Limits) -> Conversation:
     """Read a request in any dialect that can be counted."""
     raw = to_bytes(body, limits)
     if dialect == xai.NAME:
-        return read(xai.as_chat(_parsed(raw, limits)), "openai-chat", limits=limits)
+        return read(xai.as_chat(_parse_within_limits(raw, limits)), "openai-chat", limits=limits)
     try:
-        named = _OTHER_NAMES.get(dialect, dialect) if isinstance(dialect, str) else dialect
-        return recent.read(raw, named, limits)
+        named = _DIALECT_ALIASES.get(dialect, dialect) if isinstance(dialect, str) else dialect
+        return recent_conversations.read(raw, named, limits)
     except ShapeError:
-        if dialect is None and xai.speaks(value := _parsed(raw, limits)):
+        if dialect is None and xai.is_xai_request(value := _parse_within_limits(raw, limits)):
             return read(xai.as_chat(value), "openai-chat", limits=limits)
         raise
 
 
-class RecentReadings:
-    """The conversations that were read last, so that the next turn is read as what was added.
+class RecentConversations:
+    """The latest conversations, so that the next turn parses only the added messages.
 
-    At most 16, and 64 MB of them.
+    At most 16 conversations and 64 MB are kept.
     """
 
     def __init__(self, most_bytes: int = 64_000_000) -> None:
@@ -48,7 +48,7 @@ class RecentReadings:
         self._most_bytes = most_bytes
 
     def read(self, raw: bytes, dialect: str | None, limits: Limits) -> Conversation:
-        """Read a body, going on from one that it may continue."""
+        """Read a body, continuing from a conversation that it may extend."""
         with self._lock:
             recent_readings = tuple(self._kept)
         previous_reading = next(
@@ -61,7 +61,7 @@ class RecentReadings:
         )
         previous = previous_reading[1] if previous_reading is not None else None
         if previous is not None and dialect is None and len(raw) < _LONG:
-            # More messages may say more about the dialect.
+            # Additional messages may reveal the dialect.
             previous = previous if detect(raw, limits=limits) == previous.dialect else None
         conversation = read(raw, dialect, previous=previous, limits=limits)
         with self._lock:
@@ -74,26 +74,26 @@ class RecentReadings:
 
     @property
     def size(self) -> int:
-        """Bytes of the bodies that are kept."""
-        return sum(len(kept.source or b"") for _, kept in self._kept)
+        """Return the total bytes of the stored bodies."""
+        return sum(len(conversation.source or b"") for _, conversation in self._kept)
 
     def __len__(self) -> int:
         return len(self._kept)
 
 
-recent = RecentReadings()
-"""What `count` keeps."""
+recent_conversations = RecentConversations()
+"""Conversations that `count` reuses."""
 
 
-def _continues(old: Conversation, raw: bytes) -> bool:
-    """Whether a body may continue an older one; `read` looks closely."""
-    source = old.source or b""
-    end = len(source) - len(old.frame.tail)
+def _continues(previous: Conversation, raw: bytes) -> bool:
+    """Return whether a body may continue an older one; `read` compares them fully."""
+    source = previous.source or b""
+    end = len(source) - len(previous.frame.tail)
     return source[max(0, end - 64) : end] == raw[max(0, end - 64) : end] != b""
 
 
 def is_request(text: str) -> bool:
-    """Whether a text is the body of a request, not just text to be counted."""
+    """Return whether a text is a request body rather than plain text."""
     if not text.lstrip().startswith("{"):
         return False
     try:
@@ -103,7 +103,7 @@ def is_request(text: str) -> bool:
     return True
 
 
-def _parsed(raw: bytes, limits: Limits) -> Any:
-    """The JSON value of a body, within the limits."""
+def _parse_within_limits(raw: bytes, limits: Limits) -> Any:
+    """Return the JSON value of a body, within the limits."""
     check_keys(raw, limits)
     return parse(raw)
