@@ -299,8 +299,7 @@ def test_a_model_with_too_many_hidden_calls_is_asked_once_more_without_our_tools
 
 def test_what_is_made_when_first_used_is_made_before_the_first_request() -> None:
     detectors._occurring.cache_clear()
-    with running_proxy({"worker_processes": 0}) as proxy:
-        server._warm_up(proxy.service)
+    server.warm_up()
     assert detectors._occurring.cache_info().currsize == 1
 
 

@@ -11,9 +11,9 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from holdfast.answer_cache import vectors
+from holdfast._lazy import LazyModule
 from holdfast.answer_cache.flights import Flights
 from holdfast.answer_cache.guards import disagreement, unshared_because
 from holdfast.answer_cache.reading import read
@@ -34,6 +34,11 @@ from holdfast.privacy import find, flags
 from holdfast.store import Scope, Store
 from holdfast.store.answer_shelf import StoredAnswer
 from holdfast.store.refs import parse
+
+if TYPE_CHECKING:
+    from holdfast.answer_cache import vectors
+else:
+    vectors = LazyModule("holdfast.answer_cache.vectors")
 
 _PAGE = 100
 _LEAST_DIGITS = 8

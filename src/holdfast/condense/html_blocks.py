@@ -16,13 +16,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 import msgspec
 import re2  # type: ignore[import-untyped]
-from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from holdfast.condense.source import Source, once
 from holdfast.condense.spans import line_spans
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborNode
 
 # Both in `re`, for a page can have a tag in every three bytes, and RE2 takes ten times as long for
 # each match. They are linear: a match begins at `<`, and nothing in it can be another `<`.
@@ -148,6 +151,9 @@ def read_page(source: Source) -> Page:
     """Take a page apart; whatever it is, something comes out."""
     if is_too_rich(source.data):
         return Page("", "", list(_without_tags(source.text)))
+    # 1.3 MB that a process without web pages never needs.
+    from selectolax.lexbor import LexborHTMLParser  # noqa: PLC0415
+
     tree = LexborHTMLParser(source.text)
     title = tree.css_first("title")
     meta = tree.css_first('meta[name="description"], meta[property="og:description"]')

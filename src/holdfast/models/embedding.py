@@ -18,15 +18,19 @@ from contextlib import contextmanager
 from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from holdfast._lazy import LazyModule
 from holdfast.errors import SettingsError
 from holdfast.extras import how_to_install, is_installed
 from holdfast.models.minilm import MiniLmEmbedder
 from holdfast.models.protocol import Embedder
 from holdfast.settings import Settings
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = LazyModule("numpy")
 
 
 class JoinedEmbedder:

@@ -12,9 +12,14 @@ import importlib.util
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
+from holdfast._lazy import LazyModule
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = LazyModule("numpy")
 
 _WEIGHTS = Path("model.onnx")
 _VOCABULARY = Path("embeddings", "data", "all-MiniLM-L6-v2-onnx-int8", "tokenizer.json")

@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import jsonschema_rs
-
+from holdfast._lazy import LazyModule
 from holdfast.quoting import in_one_line
 from holdfast.toolbox.tool import Tool
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+else:
+    jsonschema_rs = LazyModule("jsonschema_rs")
 
 _MOST_CHECKS = 512
 """Schemas that are held ready; compiling one takes longer than most calls' checks."""

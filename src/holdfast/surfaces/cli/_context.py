@@ -14,7 +14,6 @@ from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
 import typer
-from rich.console import Console
 
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store, open_store
@@ -22,6 +21,8 @@ from holdfast.store import Scope, Store, open_store
 from ._output import Output
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from holdfast.engine import Holdfast
 
 _T = TypeVar("_T")

@@ -11,17 +11,21 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Column, Table
-from rich.text import Text
 
 from holdfast.errors import HoldfastError
 from holdfast.settings import Settings
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Column, Table
+    from rich.text import Text
+
+# rich is imported where something is drawn: `holdfast serve` draws nothing, and keeps its 5 MB.
 
 OutputOption = Annotated[
     Literal["auto", "table", "json"] | None,
@@ -39,11 +43,16 @@ class Output:
     """The standard output of a command, as a table or as JSON."""
 
     def __init__(self, settings: Settings) -> None:
-        self.console = _console(settings)
+        self._settings = settings
         self.in_terminal = sys.stdout.isatty()
         self.as_json = settings.output == "json" or (
             settings.output == "auto" and not self.in_terminal
         )
+
+    @cached_property
+    def console(self) -> Console:
+        """The console on which results are drawn."""
+        return _console(self._settings)
 
     def emit(self, data: object, draw: Callable[[Console], None]) -> None:
         """Print the data as JSON, or else draw it."""
@@ -54,6 +63,8 @@ class Output:
 
 
 def _console(settings: Settings) -> Console:
+    from rich.console import Console  # noqa: PLC0415 - see above
+
     match settings.color:
         case "always":
             return Console(highlight=False, force_terminal=True, color_system="standard")
@@ -71,6 +82,10 @@ def _json(data: object) -> str:
 
 def table(*columns: Column | str, rows: Iterable[Iterable[object]]) -> Table:
     """Return a table of the rows; of very many, only the first MOST_ROWS."""
+    from rich import box  # noqa: PLC0415 - see above
+    from rich.table import Column, Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
     drawn = Table(
         *(Column(c, overflow="fold") if isinstance(c, str) else c for c in columns),
         box=box.SIMPLE_HEAD,
@@ -89,6 +104,8 @@ def table(*columns: Column | str, rows: Iterable[Iterable[object]]) -> Table:
 
 def one_line(text: str) -> Text:
     """Return a cell that is cut to the room that the other columns leave."""
+    from rich.text import Text  # noqa: PLC0415 - see above
+
     return Text(printable(text), no_wrap=True, overflow="ellipsis")
 
 

@@ -57,6 +57,7 @@ def serve(settings: Settings, *, started: Callable[[Started], None]) -> None:
             stack.enter_context(_unix_socket(folder / f"{number}.sock"))
             for number in range(settings.serve_workers)
         ]
+        server.warm_up()  # once for all: the workers share these 45 MB
         gc.collect()
         gc.freeze()  # what the workers share stays shared: the collector writes to what it looks at
         _Crew(settings, listeners, sockets, folder).run(lambda: started(where))

@@ -38,9 +38,14 @@ def use_few_heaps() -> None:
 async def give_back_after(work: Awaitable[None]) -> None:
     """Give back what is free inside the heaps once work is done; it takes milliseconds."""
     await work
+    await asyncio.to_thread(give_back)
+
+
+def give_back() -> None:
+    """Return the free memory inside the heaps to the system."""
     malloc_trim = _of_glibc("malloc_trim")
     if malloc_trim is not None:
-        await asyncio.to_thread(malloc_trim, 0)
+        malloc_trim(0)
 
 
 def free_closed_transports() -> None:

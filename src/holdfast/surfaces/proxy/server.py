@@ -48,7 +48,7 @@ from holdfast.surfaces.proxy.connections import (
 )
 from holdfast.surfaces.proxy.gate import HEALTH, Gate
 from holdfast.surfaces.proxy.gathering import Peers
-from holdfast.surfaces.proxy.heap import free_closed_transports, use_few_heaps
+from holdfast.surfaces.proxy.heap import free_closed_transports, give_back, use_few_heaps
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.offline import OfflineSending
 from holdfast.surfaces.proxy.routes import BARE, PREFIXES
@@ -305,7 +305,7 @@ def _ready_to_run(service: Service, started: Callable[[], None]) -> Server:
 
     def ready() -> None:
         started()
-        loop.run_in_executor(None, _warm_up, service)
+        loop.run_in_executor(None, warm_up)
 
     server = Server(service, ready)
     free_closed_transports()
@@ -335,14 +335,14 @@ def _let_the_loop_run() -> None:
         transport.max_size = _READ_BYTES
 
 
-def _warm_up(service: Service) -> None:
-    """Load what the first request would wait for: a worker, and what citations are made with.
+def warm_up() -> None:
+    """Load the vocabulary and the patterns that the first citation needs.
 
-    Vocabulary and patterns are made when they are first used, those for letters that are not ASCII
-    apart from the others, and held the loop for 150 ms then.
+    They are built on first use, those for non-ASCII letters separately, and block the event loop
+    for 150 ms. The reader process, which takes 50 MB, starts with the first large content instead.
     """
-    service.engine.workers.warm()
     cite("Some 12 words, naïve ones, of a text that is long enough to be cited. " * 400)
+    give_back()  # 5 MB: the vocabulary is unpacked on the way
 
 
 @contextmanager
