@@ -12,7 +12,7 @@ from holdfast.condense.alerts import alerts
 from holdfast.condense.fields import fields
 from holdfast.condense.kinds import condenser_for
 from holdfast.condense.source import Source
-from holdfast.document import Reading, find, windows
+from holdfast.document import ContentView, find, windows
 from holdfast.search.passages import rank
 from tests.expand.made import opened
 
@@ -130,7 +130,7 @@ def test_extremes_of_rows_that_are_not_held_are_those_of_all() -> None:
 def test_lines_are_values_one_by_one() -> None:
     """Two values on a line, or one on two, were taken for lines, and failed when opened."""
     for text in ('{}{"a": 1}\n- [', '{"b": 2}\n{"a":\n1}\nx', '{} {"a": 1}\n{"a": 2}'):
-        document = Reading(text.encode()).document
+        document = ContentView(text.encode()).document
         assert document is None or document.form != "lines"
         assert opened(text, {"fields": ["a"]}).text
 

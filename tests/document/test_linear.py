@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.document import Reading, find
+from holdfast.document import ContentView, find
 from tests.support.steps import is_linear
 
 SMALL = 20_000
@@ -55,7 +55,7 @@ ATTACKS: dict[str, Callable[[int], str]] = {
 
 
 def _work(text: str) -> None:
-    reading = Reading(text.encode())
+    reading = ContentView(text.encode())
     assert reading.table is None or reading.table.columns
     if (document := reading.document) is not None:
         assert reading.rows is None or reading.rows.members

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.document import Reading
+from holdfast.document import ContentView
 from tests.support.json_values import scalars
 
 single = scalars(st.text(r'a"\[,]{}中 '))
@@ -23,7 +23,7 @@ def test_the_elements_of_an_array_are_found_where_they_stand(
     items: list[Any], separators: tuple[str, str], indent: int | None, is_ascii: bool
 ) -> None:
     text = json.dumps(items, separators=separators, indent=indent, ensure_ascii=is_ascii)
-    document = Reading(f" {text}\n".encode()).document
+    document = ContentView(f" {text}\n".encode()).document
     assert document is not None
     members = document.members(document.root.start, document.root.end)
     assert [json.loads(document.text[m.value : m.end]) for m in members] == items
@@ -35,7 +35,7 @@ def test_the_elements_of_an_array_are_found_where_they_stand(
 
 
 def test_a_place_behind_the_last_element_is_none() -> None:
-    document = Reading(b"[1, 2, 3]").document
+    document = ContentView(b"[1, 2, 3]").document
     assert document is not None
     members = document.members(document.root.start, document.root.end)
     for index in (3, -4):

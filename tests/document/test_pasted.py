@@ -69,7 +69,7 @@ def test_of_a_very_long_text_only_the_ends_are_read_for_the_question(
     """A span for each of 15 million lines took 20 seconds and gigabytes."""
     read: list[int] = []
 
-    def note(text: str) -> list[pasted.Span]:
+    def note(text: str) -> list[pasted.TextSpan]:
         read.append(len(text))
         return paragraphs(text)
 

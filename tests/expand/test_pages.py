@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.document import Reading
+from holdfast.document import ContentView
 from holdfast.errors import ExpandError
 from holdfast.expand import ExpandOptions, expand
 from holdfast.expand import pages as pages_module
@@ -98,7 +98,7 @@ def test_a_page_is_the_same_whether_or_not_the_pages_before_were_read() -> None:
 
 
 def test_json_is_cut_between_rows() -> None:
-    rows = Reading(JSON.encode()).rows
+    rows = ContentView(JSON.encode()).rows
     assert rows is not None
     starts = {member.start for member in rows.members}
     ends, at = set(), 0

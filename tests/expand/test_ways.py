@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from holdfast.document import Reading
+from holdfast.document import ContentView
 from holdfast.expand import ExpandOptions, Slice, parse_call
 from holdfast.expand.tool import call_of, example, find_of, is_example
 from tests.expand.made import REF
 
 
 def offered(value: object, visible: str = "", tokens: int = 1_000) -> str:
-    return example(Reading(json.dumps(value).encode()), tokens, visible)
+    return example(ContentView(json.dumps(value).encode()), tokens, visible)
 
 
 @pytest.mark.parametrize(
@@ -33,13 +33,13 @@ def test_the_largest_value_is_offered_by_its_path_if_its_name_is_seen() -> None:
 
 
 def test_lines_that_the_content_has() -> None:
-    assert example(Reading(b"line\n" * 500), 1_000, "") == "lines 40-80"
-    assert example(Reading(b"line\n" * 9), 1_000, "") == "lines 5-9"
-    assert example(Reading(b"word " * 9), 1_000, "") == ""
+    assert example(ContentView(b"line\n" * 500), 1_000, "") == "lines 40-80"
+    assert example(ContentView(b"line\n" * 9), 1_000, "") == "lines 5-9"
+    assert example(ContentView(b"word " * 9), 1_000, "") == ""
 
 
 def test_an_example_is_known_again_whatever_fields_are_beside_it() -> None:
-    rows = Reading(json.dumps([{"id": n} for n in range(40)]).encode())
+    rows = ContentView(json.dumps([{"id": n} for n in range(40)]).encode())
     assert is_example(ExpandOptions(slice=Slice(10, 5)), rows)
     assert is_example(ExpandOptions(slice=Slice(10, 5), fields=("id",)), rows)
     assert not is_example(ExpandOptions(slice=Slice(10, 6)), rows)

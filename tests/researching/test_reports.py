@@ -583,7 +583,7 @@ def test_a_source_that_was_read_before_is_not_read_again(
 
 
 def _plain_only(data: bytes) -> Any:
-    from holdfast.extract import Extracted  # noqa: PLC0415 - beside the double it stands in for
+    from holdfast.extract import ExtractedText  # noqa: PLC0415 - beside the double it stands in for
 
     assert not data.startswith(b"<html")
-    return Extracted(text=data.decode())
+    return ExtractedText(text=data.decode())

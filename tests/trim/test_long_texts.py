@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from holdfast import read
 from holdfast.cite import CitingRules
-from holdfast.document.pasted import Span, document_in
+from holdfast.document.pasted import TextSpan, document_in
 from holdfast.errors import AnchorPreservationError
 from holdfast.fitting import FitOptions, Fitted, fit_request
 from holdfast.trim import Trimmed, long_texts
@@ -228,7 +228,7 @@ def test_a_text_far_over_the_limit_is_searched_once_and_cut_a_few_times(
     searched: list[int] = []
     cuts: list[int] = []
 
-    def search(text: str) -> Span:
+    def search(text: str) -> TextSpan:
         searched.append(len(text))
         return document_in(text)
 

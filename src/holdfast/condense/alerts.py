@@ -16,7 +16,7 @@ from holdfast.condense.condenser import Note
 from holdfast.condense.cutting import shortened
 from holdfast.condense.pieces import Place, line, path_of
 from holdfast.condense.source import Source
-from holdfast.document import Document, Window, windows
+from holdfast.document import Document, DocumentWindow, windows
 
 _MOST = 12
 """More alerts than this are counted, not listed."""
@@ -59,8 +59,8 @@ def alerts(source: Source) -> list[Note]:
     return notes
 
 
-def _parts(document: Document) -> Iterable[Window]:
-    return [Window("$", 0, document.value, "")] if document.is_whole else windows(document)
+def _parts(document: Document) -> Iterable[DocumentWindow]:
+    return [DocumentWindow("$", 0, document.value, "")] if document.is_whole else windows(document)
 
 
 class _Signs(msgspec.Struct, frozen=True):

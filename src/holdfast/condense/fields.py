@@ -27,7 +27,7 @@ from holdfast.condense.field_words import (
 from holdfast.condense.pieces import Place, path_of, scalar
 from holdfast.condense.rows import brief
 from holdfast.condense.source import Source
-from holdfast.document import Document, Window, find, windows
+from holdfast.document import Document, DocumentWindow, find, windows
 from holdfast.document import step as child_path
 from holdfast.document.json_text import decoder
 from holdfast.document.windows import WINDOW
@@ -146,7 +146,7 @@ def _in_windows(document: Document, question: str) -> NamedFields:
     return NamedFields(passages, any(match.is_exact for match in matches[:1]))
 
 
-def _path_in(window: Window, place: Place) -> str:
+def _path_in(window: DocumentWindow, place: Place) -> str:
     """The path of a place of a window in its document."""
     above, steps = place, []
     while above:

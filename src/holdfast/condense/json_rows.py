@@ -24,9 +24,9 @@ from holdfast.condense.pieces import (
 from holdfast.condense.rows import describe, samples, table_of
 from holdfast.condense.source import Source, once
 from holdfast.document import Document, Number, Steps
+from holdfast.document.embedded_json import LARGE
 from holdfast.document.json_text import decoder
 from holdfast.document.windows import runs_of
-from holdfast.document.wrapping import LARGE
 
 kind = "json_rows"
 

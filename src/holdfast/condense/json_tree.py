@@ -16,7 +16,7 @@ from holdfast.condense.pieces import Place, around_passages, document_passages, 
 from holdfast.condense.rows import brief
 from holdfast.condense.source import Source
 from holdfast.document import Document
-from holdfast.document.wrapping import HEAD
+from holdfast.document.embedded_json import HEAD
 
 kind = "json"
 

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-from holdfast.document import Reading
+from holdfast.document import ContentView
 
 
-class Source(Reading):
+class Source(ContentView):
     """A content, with what is known of its origin."""
 
     def __init__(self, data: bytes, *, tool: str = "", url: str = "") -> None:

@@ -1,29 +1,28 @@
-"""What a content is made of: JSON in any wrapping, rows, tables, paths, lines.
+"""Parse a content: JSON in any wrapping, rows, tables, paths and lines.
 
-json_text → density, python_text → wrapping → paths → rows → windows, tables beside them; reading is
-their face. Both condense and expand ask here, so that what a citation says can be opened is what
-opens.
+`condense` and `expand` both parse with this package, so that `expand` opens exactly the part that a
+citation describes.
 """
 
+from holdfast.document.content_view import ContentView
+from holdfast.document.embedded_json import inside, read
 from holdfast.document.json_text import Document, Member, Node, Number, step
-from holdfast.document.paths import Match, find
-from holdfast.document.reading import Reading
+from holdfast.document.paths import PathMatch, find
 from holdfast.document.rows import Rows, Steps, rows_of
 from holdfast.document.tables import Table, read_table
-from holdfast.document.windows import Window, windows
-from holdfast.document.wrapping import inside, read
+from holdfast.document.windows import DocumentWindow, windows
 
 __all__ = [
+    "ContentView",
     "Document",
-    "Match",
+    "DocumentWindow",
     "Member",
     "Node",
     "Number",
-    "Reading",
+    "PathMatch",
     "Rows",
     "Steps",
     "Table",
-    "Window",
     "find",
     "inside",
     "read",

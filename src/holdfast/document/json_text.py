@@ -1,9 +1,8 @@
-"""JSON as it stands in a text: where each member of an array or an object begins and ends.
+"""Locate the members of JSON arrays and objects in a text.
 
-json_text: the first word of document. Nothing is rewritten: 1.10 stays 1.10 and keys keep their
-order, because a part is a span of the text. Containers are taken apart one level at a time, when
-asked. What stands around the JSON in the same text is no matter: spans count from the beginning
-of the whole text.
+Nothing is rewritten: a part is a span of the text, so `1.10` stays `1.10` and keys keep their
+order. Containers are split into members one level at a time, on demand. Spans count from the start
+of the complete text, including prose around the JSON.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from typing import Any, Literal, NamedTuple, overload
 import msgspec
 
 Form = Literal["json", "lines", "embedded", "python"]
-"""How the values are written: JSON alone, one value a line, prose around it, as Python prints."""
+"""The notation of the values: plain JSON, one value per line, JSON in prose, or Python's."""
 
-# These are only matched where a scan stands, and each takes what it takes once (possessive).
+# These are matched at one position only and are possessive, so each is linear.
 _GAP = re.compile(r"[\s,]*+")
 _SPACE = " \t\r\n,"
 _COLON = re.compile(r"\s*+:\s*+")
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
-# Elements without containers in their containers can be told apart by signs alone: a value of its
-# own for each, if only for a moment, takes thirty times as much as `1,`.
+# Elements whose containers hold no containers are split with a regular expression: decoding them,
+# even temporarily, takes thirty times as much memory as `1,`.
 _IN_FLAT = r'(?:[^\[\]{}"]++|"(?:[^"\\]++|\\.)*+")*+'
 _FLAT = re.compile(
     rf'[^\s,\[\]{{}}"]++|"(?:[^"\\]++|\\.)*+"|\[{_IN_FLAT}\]|\{{{_IN_FLAT}\}}', re.DOTALL
@@ -35,29 +34,29 @@ _FLAT_ELEMENTS = re.compile(rf"[\s,]*+(?:(?:{_FLAT.pattern})[\s,]*+)*+", re.DOTA
 _FLAT_PAIR = re.compile(rf'"(?:[^"\\]++|\\.)*+"\s*+:\s*+({_FLAT.pattern})', re.DOTALL)
 _FLAT_PAIRS = re.compile(rf"[\s,]*+(?:(?:{_FLAT_PAIR.pattern})[\s,]*+)*+", re.DOTALL)
 _LARGE = 64_000
-"""Characters of an object from which its members are held as places alone, if they are flat."""
+"""From this many characters on, the members of a flat object are stored as offsets only."""
+# Smaller containers are split again on each access: caching a row of ten members takes forty times
+# its memory.
 _SMALL = 2_000
-"""Characters of a container that is taken apart anew each time: to remember a row of ten takes
-forty times their room."""
 SIGNS = 24
-"""Characters for each comma below which a container holds very many small values."""
-# Linear: a string that is never closed is one token to the end of the text, where a pattern that
-# needs its closing quote would begin again at each quote in it.
+"""A container with a comma per this many characters holds very many small values."""
+# Linear: an unclosed string is one token to the end of the text. A pattern that requires the
+# closing quote would start again at each quote inside.
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_$][\w$-]*")
 _read = json.JSONDecoder(strict=False).decode
 UNREADABLE = (ValueError, RecursionError)
-"""What readers of JSON raise for what is none, or is nested too deep for them."""
+"""Exceptions that JSON decoders raise for invalid or too deeply nested text."""
 
 
 class Number(str):
-    """A number with a fraction or an exponent, as it was written: `1.10` stays `1.10`."""
+    """A number with a fraction or exponent, as written: `1.10` stays `1.10`."""
 
     __slots__ = ()
 
 
 decoder = msgspec.json.Decoder(float_hook=Number)
-"""Reads values with every number as it was written."""
+"""Decodes values and keeps every number as written."""
 
 
 class Member(NamedTuple):
@@ -65,15 +64,15 @@ class Member(NamedTuple):
 
     name: str | int
     start: int
-    """Where it begins; for a key, the key's quotation mark."""
+    """Offset of the element; for a key, of its opening quote."""
     value: int
-    """Where its value begins."""
+    """Offset of the value."""
     end: int
-    """Where its value ends."""
+    """End offset of the value."""
 
 
-class Elements(Sequence[Member]):
-    """The elements of an array: eight bytes for each, where a list of members takes 190."""
+class ArrayElements(Sequence[Member]):
+    """The elements of an array, at eight bytes each; a list of `Member` takes 190."""
 
     __slots__ = ("_ends", "_starts")
 
@@ -81,9 +80,9 @@ class Elements(Sequence[Member]):
         self._starts = starts
         self._ends = ends
 
-    def first(self, count: int) -> Elements:
-        """So many of them."""
-        return Elements(self._starts[:count], self._ends[:count])
+    def first(self, count: int) -> ArrayElements:
+        """Return the first `count` elements."""
+        return ArrayElements(self._starts[:count], self._ends[:count])
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -104,8 +103,8 @@ class Elements(Sequence[Member]):
         return Member(at, self._starts[at], self._starts[at], self._ends[at])
 
 
-class Keys(Sequence[Member]):
-    """The members of a large object: twelve bytes for each, and their names where they stand."""
+class ObjectMembers(Sequence[Member]):
+    """The members of a large object, at twelve bytes each; names stay in the text."""
 
     __slots__ = ("_ends", "_starts", "_text", "_values")
 
@@ -134,7 +133,7 @@ class Keys(Sequence[Member]):
 
 
 class Node(NamedTuple):
-    """A value and its place."""
+    """A value's path and span."""
 
     path: str
     start: int
@@ -142,7 +141,7 @@ class Node(NamedTuple):
 
 
 def step(path: str, name: str | int) -> str:
-    """The path of a member: `$.items` and 3 give `$.items[3]`."""
+    """Return the path of a member: `$.items` and 3 give `$.items[3]`."""
     if isinstance(name, int):
         return f"{path}[{name}]"
     return (
@@ -168,15 +167,16 @@ class Document:
     ) -> None:
         self.text = text
         self.value = value
-        """The same, decoded; numbers as they are written."""
+        """The decoded value, with numbers as written."""
         self.is_whole = is_whole
-        """Whether that is all: of very many small values it is the beginning (`density`)."""
+        """Whether `value` is complete; for very many small values it is only the start (`density`).
+        """
         self.form: Form = form
         self.around = around
-        """What stands in the text before and behind the JSON, if there is anything."""
+        """The text before and after the JSON, if there is any."""
         self.root = Node("$", start, end)
         self.inner: dict[int, Document | None] = {}
-        """Documents inside strings, by where these begin; `wrapping.inside` fills it."""
+        """Documents inside strings, by the string's offset; filled by `embedded_json.inside`."""
         self._ascii = text.isascii()
         self._taken_apart: dict[tuple[int, int], Sequence[Member]] = {}
 
@@ -184,38 +184,38 @@ class Document:
         return f"<Document {self.form}, {len(self.text)} characters>"
 
     def kind(self, start: int, end: int) -> str:  # noqa: ARG002 other writings need both ends
-        """`array`, `object`, `string` or `scalar`, of the value in this span."""
+        """Return `array`, `object`, `string` or `scalar` for the value in a span."""
         return {"[": "array", "{": "object", '"': "string"}.get(self.text[start], "scalar")
 
     def is_container(self, start: int, end: int) -> bool:
-        """Whether the value in this span can have members."""
+        """Return whether the value in a span can have members."""
         return self.kind(start, end) in ("array", "object")
 
     def members(self, start: int, end: int) -> Sequence[Member]:
-        """The members of the value in this span, in order; none of what is no container."""
+        """Return the members of the value in a span, in order; none if it is not a container."""
         members = self._taken_apart.get((start, end))
         if members is None:
             try:
                 members = self._take_apart(start, end)
-            except RecursionError:  # the caller stands deeper than when the text was read
+            except RecursionError:  # the caller's stack is deeper than when the text was parsed
                 members = []
             if end - start > _SMALL:
                 self._taken_apart[start, end] = members
         return members
 
     def string(self, start: int, end: int) -> str | None:
-        """The text that a string value holds."""
+        """Return the text of a string value; None if the value is not a string."""
         if self.text[start] != '"':
             return None
         value: str = _read(self.text[start:end])
         return value
 
     def json(self, start: int, end: int) -> str:
-        """A value as JSON."""
+        """Return a value as JSON."""
         return self.text[start:end]
 
     def node_at(self, offset: int) -> Node:
-        """The innermost value that a place of the text belongs to."""
+        """Return the innermost value at an offset of the text."""
         node = self.root
         while True:
             members = self.members(node.start, node.end)
@@ -225,7 +225,7 @@ class Document:
             member = members[at]
             node = Node(step(node.path, member.name), member.value, member.end)
 
-    # --- taking apart ----------------------------------------------------------------------------
+    # --- splitting containers into members --------------------------------------------------------
 
     def _take_apart(self, start: int, end: int) -> Sequence[Member]:
         opening = self.text[start]
@@ -233,23 +233,24 @@ class Document:
             return self._elements(start, end)
         return self._keys(start, end) if opening == "{" else []
 
-    def _elements(self, start: int, end: int) -> Elements:
+    def _elements(self, start: int, end: int) -> ArrayElements:
         text, gap, at = self.text, _GAP.match, start + 1
         starts, ends = array("I"), array("I")
         if _FLAT_ELEMENTS.fullmatch(text, start + 1, end - 1):
             for element in _FLAT.finditer(text, start + 1, end - 1):
                 starts.append(element.start())
                 ends.append(element.end())
-            return Elements(starts, ends)
+            return ArrayElements(starts, ends)
         for raw in msgspec.json.decode(text[start:end], type=list[msgspec.Raw]):
-            if text[at] == ",":  # a look costs a fifth of a match, and often there is no more
+            # checking one character costs a fifth of a match and usually suffices
+            if text[at] == ",":
                 at += 1
             if text[at] in _SPACE:
                 at = gap(text, at).end()  # type: ignore[union-attr] # it matches nothing, too
             starts.append(at)
             at += self._length(raw)
             ends.append(at)
-        return Elements(starts, ends)
+        return ArrayElements(starts, ends)
 
     def _keys(self, start: int, end: int) -> Sequence[Member]:
         if end - start > _LARGE and _FLAT_PAIRS.fullmatch(self.text, start + 1, end - 1):
@@ -272,22 +273,22 @@ class Document:
             stop = value + self._length(raw)
             members.append(Member(name, at, value, stop))
             at = stop
-        # Of a key that stands there twice only the last value was read, so that text is left over.
+        # Only the last value of a repeated key is decoded, so some text remains unread.
         if text[at:end].strip(" \t\r\n") != "}":
             return self._repeated_keys(start, end)
         return members
 
-    def _flat_keys(self, start: int, end: int) -> Keys:
-        """The members of a large object without containers in its containers."""
+    def _flat_keys(self, start: int, end: int) -> ObjectMembers:
+        """Return the members of a large object whose containers hold no containers."""
         starts, values, ends = array("I"), array("I"), array("I")
         for pair in _FLAT_PAIR.finditer(self.text, start + 1, end - 1):
             starts.append(pair.start())
             values.append(pair.start(1))
             ends.append(pair.end())
-        return Keys(self.text, starts, values, ends)
+        return ObjectMembers(self.text, starts, values, ends)
 
-    def _repeated_keys(self, start: int, end: int) -> Keys:
-        """The members of an object that has a key twice, found sign by sign."""
+    def _repeated_keys(self, start: int, end: int) -> ObjectMembers:
+        """Return the members of an object with a repeated key, scanning token by token."""
         starts, values, ends = array("I"), array("I"), array("I")
         at = start + 1
         while (key := _STRING.match(self.text, _GAP.match(self.text, at).end())) is not None:  # type: ignore[union-attr]
@@ -298,7 +299,7 @@ class Document:
             starts.append(key.start())
             values.append(value)
             ends.append(at)
-        return Keys(self.text, starts, values, ends)
+        return ObjectMembers(self.text, starts, values, ends)
 
     def _value_end(self, start: int, end: int) -> int:
         depth, last = 0, start
@@ -316,8 +317,8 @@ class Document:
         return len(raw) if self._ascii else len(str(memoryview(raw), "utf-8"))
 
 
-def lines_of(text: str, end: int) -> Elements:
-    """Where the lines of a text stand that hold something, without the space around it."""
+def lines_of(text: str, end: int) -> ArrayElements:
+    """Return the spans of the non-empty lines of a text, without surrounding space."""
     starts, ends = array("I"), array("I")
     at = 0
     while at < end:
@@ -328,17 +329,17 @@ def lines_of(text: str, end: int) -> Elements:
             starts.append(at + len(line) - len(line.lstrip()))
             ends.append(starts[-1] + value_length)
         at = stop + 1
-    return Elements(starts, ends)
+    return ArrayElements(starts, ends)
 
 
 class LinesDocument(Document):
-    """JSON lines: an array whose elements stand on lines of their own."""
+    """JSON lines, as an array with one element per line."""
 
     def __init__(
         self,
         text: str,
         value: list[Any],
-        lines: Elements,
+        lines: ArrayElements,
         *,
         end: int,
         around: tuple[str, ...],
@@ -350,17 +351,17 @@ class LinesDocument(Document):
         self._rows = lines
 
     def kind(self, start: int, end: int) -> str:
-        """The same; all lines together are an array, though the first begins where they do."""
+        """Return the kind of a value; all lines together are an array."""
         return "array" if (start, end) == self.root[1:] else super().kind(start, end)
 
     def members(self, start: int, end: int) -> Sequence[Member]:
-        """The same; those of the whole are the lines."""
+        """Return the members of a value; those of the root are the lines."""
         if (start, end) == self.root[1:]:
             return self._rows
         return super().members(start, end)
 
     def json(self, start: int, end: int) -> str:
-        """A value as JSON; the whole as an array."""
+        """Return a value as JSON; the root as an array."""
         if (start, end) != self.root[1:]:
             return self.text[start:end]
         return "[" + ",".join(self.text[row.value : row.end] for row in self._rows) + "]"

@@ -1,8 +1,7 @@
-"""The document that somebody pasted beside a question: where it stands in a text, by its shape.
+"""Locate a document pasted beside a question, by the shape of the text.
 
-pasted: knows text alone, and reads it once from end to end. A document is what is between fences or
-tags; else what is left between a short beginning and a short end, which may be the question or say
-what to do, and are never part of it.
+A document is the text between fences or tags, or otherwise the text between a short beginning and a
+short end, which may be the question or an instruction.
 """
 
 from __future__ import annotations
@@ -15,34 +14,34 @@ from typing import NamedTuple
 from holdfast.document.steps import find_in_steps
 
 LONGEST_QUESTION = 600
-"""Characters of a paragraph that may be a question or an instruction; a longer one is content."""
+"""Maximum characters of a question or instruction; a longer paragraph is content."""
 _FENCES = ("```", "~~~")
 _SPACE = re.compile(r"\s*")
 _MARKS = re.compile(r"[`~]{3}\w{0,40}|</?[\w-][^<>\n]{0,240}>")
 _TAG = re.compile(r"<([A-Za-z][\w-]{0,40})(?: [^<>\n]{0,200})?>")
 _LINE = re.compile(r"[^\n]+")
+# In a text longer than twice this, only the paragraphs at both ends are examined, where a question
+# is expected. One span for each of the 15 million lines of 31 MB took 20 seconds and gigabytes.
 _END_CHARACTERS = 1_000_000
-"""Of a text longer than twice this, paragraphs are looked for at both ends only: a question stands
-there. A span for each of the 15 million lines of 31 MB took 20 seconds and gigabytes."""
 
 
-class Span(NamedTuple):
-    """A part of a text."""
+class TextSpan(NamedTuple):
+    """A range of characters in a text."""
 
     start: int
     stop: int
 
     @property
     def size(self) -> int:
-        """How many characters it has."""
+        """Return the number of characters."""
         return self.stop - self.start
 
 
-_NOTHING = Span(0, 0)
+_NOTHING = TextSpan(0, 0)
 
 
-def document_in(text: str) -> Span:
-    """Where a pasted document stands in a text; empty if the text is no document and question."""
+def document_in(text: str) -> TextSpan:
+    """Return the span of a pasted document; empty if the text is not a document with a question."""
     inside = enclosed(text)
     if inside.size:
         return inside
@@ -53,18 +52,18 @@ def document_in(text: str) -> Span:
     if last - first > 1 and parts[-1].size <= LONGEST_QUESTION:
         last -= 1
     if last - first == len(parts):
-        return _NOTHING  # there is nothing short beside it: all of it may be the question
+        return _NOTHING  # no short paragraph beside it, so all of it may be the question
     if not any(_asks(text, part) for part in (*parts[:first], *parts[last:])):
         first, last = _beside_question(text, parts, first, last)
-    return Span(parts[first].start, parts[last - 1].stop)
+    return TextSpan(parts[first].start, parts[last - 1].stop)
 
 
-def _asks(text: str, part: Span) -> bool:
+def _asks(text: str, part: TextSpan) -> bool:
     return part.size <= LONGEST_QUESTION and text[part.stop - 1] == "?"
 
 
-def _beside_question(text: str, parts: list[Span], first: int, last: int) -> tuple[int, int]:
-    """The longer of the two sides, where somebody asks in the middle and not at the ends."""
+def _beside_question(text: str, parts: list[TextSpan], first: int, last: int) -> tuple[int, int]:
+    """Return the longer side if a question is in the middle and not at the ends."""
     middle = next((n for n in range(last - 1, first - 1, -1) if _asks(text, parts[n])), None)
     if middle is None or last - first == 1:
         return first, last
@@ -73,7 +72,7 @@ def _beside_question(text: str, parts: list[Span], first: int, last: int) -> tup
 
 
 def question_in(text: str) -> str:
-    """A text without the document in it."""
+    """Return a text without its pasted document."""
     document = document_in(text)
     if document.size <= LONGEST_QUESTION:
         return text
@@ -81,44 +80,47 @@ def question_in(text: str) -> str:
     return "\n".join(filter(None, words))
 
 
-def enclosed(text: str) -> Span:
-    """What stands between fences or tags, if it is most of the text and words stand beside it."""
+def enclosed(text: str) -> TextSpan:
+    """Return the text between fences or tags if it is most of the text and has words beside it."""
     span = max(_fenced(text), _tagged(text), key=lambda span: span.size)
     if 2 * span.size < len(text):
         return _NOTHING
-    beside = text[: span.start] + text[span.stop :]
-    return span if _words(beside) else _NOTHING
+    outside = text[: span.start] + text[span.stop :]
+    return span if _words(outside) else _NOTHING
 
 
-def paragraphs(text: str) -> list[Span]:
-    """The paragraphs of a text, without the space around them; its lines, if it is only one."""
+def paragraphs(text: str) -> list[TextSpan]:
+    """Return the paragraphs of a text without surrounding space, or the lines of a single one."""
     lines = list(_lines(text))
-    spans: list[Span] = []
+    spans: list[TextSpan] = []
     for line in lines:
         if spans and text.count("\n", spans[-1].stop, line.start) == 1:
-            spans[-1] = Span(spans[-1].start, line.stop)
+            spans[-1] = TextSpan(spans[-1].start, line.stop)
         else:
             spans.append(line)
     return spans if len(spans) > 1 else lines
 
 
-def _lines(text: str) -> Iterator[Span]:
-    """Yield the lines without the space around them; those of nothing else are passed over."""
+def _lines(text: str) -> Iterator[TextSpan]:
+    """Yield the non-empty lines without surrounding space."""
     for match in _LINE.finditer(text):
         words = match[0].lstrip()
         if words:
             start = match.end() - len(words)
-            yield Span(start, start + len(words.rstrip()))
+            yield TextSpan(start, start + len(words.rstrip()))
 
 
-def _end_paragraphs(text: str) -> list[Span]:
-    """The paragraphs at both ends of a long text; what was cut through is left out."""
-    behind = len(text) - _END_CHARACTERS
-    head, tail = paragraphs(text[:_END_CHARACTERS]), paragraphs(text[behind:])
-    first, last = head[:1], [Span(part.start + behind, part.stop + behind) for part in tail[-1:]]
+def _end_paragraphs(text: str) -> list[TextSpan]:
+    """Return the paragraphs at both ends of a long text, without those cut at the limit."""
+    tail_start = len(text) - _END_CHARACTERS
+    head, tail = paragraphs(text[:_END_CHARACTERS]), paragraphs(text[tail_start:])
+    first, last = (
+        head[:1],
+        [TextSpan(part.start + tail_start, part.stop + tail_start) for part in tail[-1:]],
+    )
     start = head[1].start if len(head) > 1 else first[0].start if first else 0
-    stop = tail[-2].stop + behind if len(tail) > 1 else len(text)
-    middle = [Span(start, stop)]
+    stop = tail[-2].stop + tail_start if len(tail) > 1 else len(text)
+    middle = [TextSpan(start, stop)]
     if len(head) < 2:
         first = []
     if len(tail) < 2:
@@ -126,18 +128,18 @@ def _end_paragraphs(text: str) -> list[Span]:
     return [*first, *middle, *last]
 
 
-def _fenced(text: str) -> Span:
-    """The longest of the blocks between fences: between two of them somebody may ask."""
+def _fenced(text: str) -> TextSpan:
+    """Return the longest fenced block, because a question may be between two blocks."""
     return max(fenced_blocks(text), key=lambda span: span.size, default=_NOTHING)
 
 
-def fenced_blocks(text: str) -> list[Span]:
+def fenced_blocks(text: str) -> list[TextSpan]:
     """Return the spans between opening and closing fences, in order.
 
-    The closing fence may follow the last line directly: aider writes it so for a file without a
-    line break at its end.
+    The closing fence may directly follow the last line: aider writes it so for a file without a
+    final line break.
     """
-    blocks: list[Span] = []
+    blocks: list[TextSpan] = []
     openings = {fence: _next_opening(text, fence, 0) for fence in _FENCES}
     while any(at < len(text) for at in openings.values()):
         fence, opening = min(openings.items(), key=itemgetter(1))
@@ -145,37 +147,39 @@ def fenced_blocks(text: str) -> list[Span]:
         closed = _closing_line(text, fence, start)
         if closed is None:
             break
-        blocks.append(Span(start, closed.start + len(_before_fence(text, closed, fence))))
-        for other, at in openings.items():  # a fence that is far away is not looked for again
+        blocks.append(TextSpan(start, closed.start + len(_before_fence(text, closed, fence))))
+        for fence_name, at in openings.items():  # a distant fence is not searched again
             if at < closed.stop:
-                openings[other] = _next_opening(text, other, _next_line(text, closed.start))
+                openings[fence_name] = _next_opening(
+                    text, fence_name, _next_line(text, closed.start)
+                )
     return blocks
 
 
 def _next_opening(text: str, fence: str, at: int) -> int:
-    """Return where the next line with a fence begins, from the beginning of a line on.
+    """Return the start of the next line with a fence, from the start of a line.
 
-    Found by searching, not by splitting into lines: to split 7 million lines is one call of
-    hundreds of milliseconds, in which no other thread runs.
+    `str.find` is used because splitting 7 million lines is one call of hundreds of milliseconds,
+    during which no other thread runs.
     """
     if text.startswith(fence, at):
         return at
-    found = find_in_steps(text, "\n" + fence, at)
-    return len(text) if found < 0 else found + 1
+    line_end = find_in_steps(text, "\n" + fence, at)
+    return len(text) if line_end < 0 else line_end + 1
 
 
-def _closing_line(text: str, fence: str, at: int) -> Span | None:
+def _closing_line(text: str, fence: str, at: int) -> TextSpan | None:
     """Return the next line that ends with a fence."""
-    while (found := find_in_steps(text, fence, at)) >= 0:
-        stop = _next_line(text, found)
-        line = Span(text.rfind("\n", 0, found) + 1, stop)
-        if text[found:stop].rstrip().endswith(fence):
+    while (position := find_in_steps(text, fence, at)) >= 0:
+        stop = _next_line(text, position)
+        line = TextSpan(text.rfind("\n", 0, position) + 1, stop)
+        if text[position:stop].rstrip().endswith(fence):
             return line
         at = stop
     return None
 
 
-def _before_fence(text: str, line: Span, fence: str) -> str:
+def _before_fence(text: str, line: TextSpan, fence: str) -> str:
     return text[line.start : line.stop].rstrip().rstrip(fence[0])
 
 
@@ -184,11 +188,11 @@ def _next_line(text: str, at: int) -> int:
     return len(text) if end < 0 else end + 1
 
 
-def documents_in(text: str) -> list[Span]:
-    """Return the spans of documents in a text: all fenced blocks if these are most of it.
+def documents_in(text: str) -> list[TextSpan]:
+    """Return the spans of the documents in a text: all fenced blocks if they are most of it.
 
-    The text between the blocks may be the question or an instruction. Documents that are together
-    as short as a question are taken as part of it.
+    The text between the blocks may be the question or an instruction. Documents that together are
+    as short as a question count as part of it.
     """
     blocks = fenced_blocks(text)
     if 2 * sum(block.size for block in blocks) < len(text):
@@ -196,10 +200,10 @@ def documents_in(text: str) -> list[Span]:
     return blocks if sum(block.size for block in blocks) > LONGEST_QUESTION else []
 
 
-def _tagged(text: str) -> Span:
-    """What stands between the first tag that begins a line and its end, or that of its kind's last.
+def _tagged(text: str) -> TextSpan:
+    """Return the span between the first tag that starts a line and its closing tag.
 
-    Documents often come as several elements of one kind; they are one if nothing is between them.
+    Documents often come as several elements with one tag name; adjacent elements count as one.
     """
     # A pattern that looks through 31 MB holds the interpreter for 0.2 s.
     at = 0
@@ -212,16 +216,16 @@ def _tagged(text: str) -> Span:
     stop = find_in_steps(text, closing, start)
     while stop >= 0:
         gap = _SPACE.match(text, stop + len(closing))
-        behind = stop if gap is None else gap.end()
-        if not text.startswith(opening, behind):
-            return Span(start, stop)
-        following = find_in_steps(text, closing, behind)
+        next_start = stop if gap is None else gap.end()
+        if not text.startswith(opening, next_start):
+            return TextSpan(start, stop)
+        following = find_in_steps(text, closing, next_start)
         if following < 0:
-            return Span(start, stop)
+            return TextSpan(start, stop)
         stop = following
     return _NOTHING
 
 
 def _words(text: str) -> bool:
-    """Whether somebody says something, beside the fences and tags."""
+    """Return whether a text has words besides fences and tags."""
     return any(sign.isalnum() for sign in _MARKS.sub("", text))

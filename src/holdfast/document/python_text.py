@@ -1,9 +1,8 @@
-"""Values as Python prints them: `[{'rate': Decimal('5.49'), 'seen': None}]`.
+"""Parse values in Python's notation: `[{'rate': Decimal('5.49'), 'seen': None}]`.
 
-python_text: after json_text. Tools written in Python answer with the `repr` of their rows. They
-are read token by token, in one pass that gives up at the first token it does not know, so that
-work is linear whatever the text; nothing is evaluated. Members are spans of the text as it
-stands, and a value can be had as JSON.
+Tools written in Python return the `repr` of their rows. A single pass stops at the first unknown
+token, so that the work is linear, and evaluates nothing. Members are spans of the original text,
+and any value can be converted to JSON.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ import msgspec
 from holdfast.document.json_text import UNREADABLE, Document, Member, decoder
 
 _LOOKS_PYTHON = re.compile(r"[\[({]\s{0,9}'|[\[({,:]\s{0,9}(?:None|True|False|Decimal)\b")
+# Deeper nesting is rejected: it could not be decoded, and only attacks contain it.
 _DEEPEST = 500
-"""Values nested deeper are not read: they could not be decoded, and are made to be slow."""
 _LOOKED_AT = 4_000
-"""Characters in which something must look as only Python writes it."""
+"""Number of characters in which notation unique to Python must occur."""
 
-# Possessive: a string that is never closed is read once, not once for each of its escapes.
+# Possessive: an unclosed string is scanned once, not once per escape.
 _STRING = r"""'(?:[^'\\]++|\\.)*+'|"(?:[^"\\]++|\\.)*+\""""
 _TOKEN = re.compile(
     rf"""\s*+(?:(?P<text>[bBrRuU]{{0,2}}+(?:{_STRING}))|(?P<open>[\[({{])|(?P<close>[\])}}])"""
@@ -55,17 +54,17 @@ class _Key(NamedTuple):
 
 
 class _Container(NamedTuple):
-    """One that is not closed yet."""
+    """A container that is not closed yet."""
 
     opening: str
     start: int
     key: _Key | None
-    """The key of which it is the value."""
+    """The key whose value this container is."""
     members: list[Member]
 
 
 class _Tree(NamedTuple):
-    """What one pass finds."""
+    """The result of one pass."""
 
     end: int
     containers: dict[tuple[int, int], Sequence[Member]]
@@ -74,7 +73,7 @@ class _Tree(NamedTuple):
 
 
 class PythonDocument(Document):
-    """Values that Python printed."""
+    """Values in Python's notation."""
 
     def __init__(
         self,
@@ -90,7 +89,7 @@ class PythonDocument(Document):
         self._taken_apart = containers
 
     def kind(self, start: int, end: int) -> str:
-        """The same; tuples are arrays."""
+        """Return the kind of a value; tuples are arrays."""
         if self.text[start] == "(":
             return "array"
         if self.text[start] in "'bru" and self.text[end - 1] in "'\"":
@@ -98,22 +97,22 @@ class PythonDocument(Document):
         return super().kind(start, end)
 
     def string(self, start: int, end: int) -> str | None:
-        """The text that a string value holds."""
+        """Return the text of a string value; None if the value is not a string."""
         if self.kind(start, end) != "string":
             return None
-        return _held(self.text[start:end])
+        return _string_value(self.text[start:end])
 
     def json(self, start: int, end: int) -> str:
-        """A value as JSON."""
+        """Return a value as JSON."""
         tree = _parse(f"[{self.text[start:end]}]", 0)
         return tree.json[1:-1] if tree else "null"
 
-    def _take_apart(self, start: int, end: int) -> list[Member]:  # noqa: ARG002 all were found
-        return []
+    def _take_apart(self, start: int, end: int) -> list[Member]:  # noqa: ARG002
+        return []  # the pass found every container
 
 
 def read_python(text: str, at: int = 0) -> PythonDocument | None:
-    """The value that Python printed at a place of a text; None if there is none."""
+    """Return the Python value at an offset of a text; None if there is none."""
     if _LOOKS_PYTHON.search(text, at, at + _LOOKED_AT) is None:
         return None
     tree = _parse(text, at)
@@ -128,12 +127,12 @@ def read_python(text: str, at: int = 0) -> PythonDocument | None:
 
 
 def _parse(text: str, at: int) -> _Tree | None:
-    """Read one container, to its closing bracket."""
+    """Parse one container up to its closing bracket."""
     return _Parser(text).read(at)
 
 
 class _Parser:
-    """One pass over a text; a token that the grammar of values does not allow ends it."""
+    """A single pass over a text that ends at the first token outside the grammar."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -141,23 +140,23 @@ class _Parser:
         self.json: list[str] = []
         self.stack: list[_Container] = []
         self.key: _Key | None = None
-        """Of an object's member whose value comes next."""
+        """The key whose value comes next."""
         self.wants_value = True
 
     def read(self, at: int) -> _Tree | None:
         while token := _TOKEN.match(self.text, at):
-            sort = token.lastgroup
-            if sort == "comma":
-                taken = self._comma(token)
-            elif sort == "open":
-                taken = self._open(token)
-            elif sort == "close":
-                taken = self._close(token)
+            kind = token.lastgroup
+            if kind == "comma":
+                next_at = self._comma(token)
+            elif kind == "open":
+                next_at = self._open(token)
+            elif kind == "close":
+                next_at = self._close(token)
             else:
-                taken = self._scalar(token)
-            if taken is None:
+                next_at = self._scalar(token)
+            if next_at is None:
                 return None
-            at = taken
+            at = next_at
             if not self.stack:
                 return _Tree(at, self.containers, "".join(self.json))
         return None
@@ -182,7 +181,7 @@ class _Parser:
         if not self.stack or self.key or token["close"] != _CLOSING[self.stack[-1].opening]:
             return None
         container, end = self.stack.pop(), token.end()
-        if self.json[-1] == ",":  # `(1,)` and a comma behind the last member
+        if self.json[-1] == ",":  # `(1,)`, and a trailing comma
             self.json.pop()
         self.json.append("}" if container.opening == "{" else "]")
         self.containers[container.start, end] = container.members
@@ -191,10 +190,10 @@ class _Parser:
         return end
 
     def _scalar(self, token: re.Match[str]) -> int | None:
-        written = self.wants_value and self.stack and _written(self.text, token)
-        if not written:
+        scalar_end = self.wants_value and self.stack and _scalar_json(self.text, token)
+        if not scalar_end:
             return None
-        scalar, end = written
+        scalar, end = scalar_end
         start = token.start(token.lastgroup)  # type: ignore[arg-type] # each alternative has a name
         if not self._lacks_key():
             self.json.append(scalar)
@@ -204,7 +203,7 @@ class _Parser:
         if colon is None or colon.lastgroup != "colon":
             return None
         text = self.text[start:end]
-        self.key = _Key(_held(text) if token.lastgroup == "text" else text, start)
+        self.key = _Key(_string_value(text) if token.lastgroup == "text" else text, start)
         self.json.append((scalar if scalar[:1] == '"' else quoted(scalar)) + ":")
         return colon.end()
 
@@ -219,14 +218,14 @@ class _Parser:
         self.key, self.wants_value = None, False
 
 
-def _written(text: str, token: re.Match[str]) -> tuple[str, int] | None:
-    """A scalar as JSON, and where it ends; None if it is none."""
+def _scalar_json(text: str, token: re.Match[str]) -> tuple[str, int] | None:
+    """Return a scalar as JSON with its end offset; None if the token is not a scalar."""
     if token.lastgroup == "text":
-        return quoted(_held(token["text"])), token.end()
+        return quoted(_string_value(token["text"])), token.end()
     if token.lastgroup == "number":
         return token["number"].removeprefix("+"), token.end()
     word = token["word"]
-    if word is None:  # a colon where none may be
+    if word is None:  # a colon in the wrong place
         return None
     if text[token.end() : token.end() + 1] == "(":
         end = _call_end(text, token.end())
@@ -245,7 +244,7 @@ def _call_end(text: str, at: int) -> int | None:
 
 
 def _call(name: str, arguments: str) -> str:
-    """`Decimal('5.49')` is its number, a date is written as ISO does, others as they stand."""
+    """Return a call as JSON: `Decimal('5.49')` as a number, dates in ISO format, others as text."""
     inner = arguments.strip().strip("'\"")
     if name == "Decimal" and _NUMBER.fullmatch(inner):
         return inner
@@ -267,8 +266,8 @@ def _iso(name: str, arguments: str) -> str:
     return f"{day} {seconds}".strip()
 
 
-def _held(written: str) -> str:
-    """What a string holds, of its quotes, prefix and escapes."""
+def _string_value(written: str) -> str:
+    """Return the text of a string literal, without quotes, prefix and escapes."""
     text = written[written.index(written[-1]) + 1 : -1]
     return _ESCAPE.sub(_character, text) if "\\" in text else text
 
@@ -282,7 +281,7 @@ def _character(escape: re.Match[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as a string of JSON."""
+    """Return a text as a JSON string."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return msgspec.json.encode(text.encode("utf-8", "replace").decode()).decode()

@@ -1,8 +1,7 @@
-"""The rows that a document is about: the array that holds most of it.
+"""Find the main array of a document, whose elements are its rows.
 
-rows: after paths. It descends from a value into its heaviest member, through strings that hold
-JSON, and stops where the weight is spread. What a citation counts as rows is what an expansion
-slices: both ask here.
+The search descends into the largest member, through strings that hold JSON, until no member
+dominates. `condense` counts and `expand` slices these same rows.
 """
 
 from __future__ import annotations
@@ -11,52 +10,53 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from holdfast.document.embedded_json import FEW, OPEN_LEVELS, WORTH_OPENING, inside
 from holdfast.document.json_text import Document, Member, Node, step
-from holdfast.document.paths import Match, opened
-from holdfast.document.wrapping import FEW, OPEN_LEVELS, WORTH_OPENING, inside
+from holdfast.document.paths import PathMatch, resolve_embedded
 
 Steps = tuple[str | int, ...]
-"""The keys and indices that lead to a value."""
+"""Keys and indexes that lead to a value."""
 
 FEWEST = 3
-"""Fewer elements than this are looked into, for they may wrap what is meant."""
+"""An array with fewer elements may be a wrapper and is searched further."""
 _SHARE = 0.5
-"""Rows are what a document is about if they hold this much of it."""
+"""Rows must hold at least this share of a document."""
 _OBJECTS = 0.8
-"""An array is a table if this many of its elements are objects."""
+"""An array is a table if this share of its elements are objects."""
+# Tolerance for floating-point error: a fifth of ten is two, whatever 1 - 0.8 yields.
 _ROUNDING = 1e-9
-"""A fifth of ten is two, whatever 1 - 0.8 is."""
 _LONG_SERIES = 20
 _DEEPEST = 8
 _NODE = "node"
-"""What GraphQL wraps each row of `edges` in, with a `cursor` beside it."""
+"""Key under which GraphQL wraps each row of `edges`, beside a `cursor`."""
 _BESIDE_NODE = {"node", "cursor"}
 
 
 class Rows(NamedTuple):
-    """The array that a value is about."""
+    """The main array of a value."""
 
     document: Document
-    """The one it stands in: the content's, or the JSON inside one of its strings."""
+    """The document that contains the array: the content's, or the JSON inside one of its strings.
+    """
     node: Node
     steps: Steps
-    """The path as keys and indices, from the value that was asked about."""
+    """Keys and indexes from the starting value to the array."""
     members: Sequence[Member]
     sort: str
-    """`objects`, `series` of numbers, or `items` of any sort."""
+    """`objects`, `series` of numbers, or `items` of mixed types."""
     inner: str = ""
-    """The key under which each row holds what it is about, if all have the same; else ""."""
+    """The key under which every row holds its data; empty if rows are not wrapped."""
 
 
-def rows_of(match: Match) -> Rows | None:
-    """The rows of a value; None if it is about none.
+def rows_of(match: PathMatch) -> Rows | None:
+    """Return the rows of a value; None if it has no main array.
 
-    Where no array holds most of the value, an array is about its own elements.
+    If no array holds most of the value, an array's own elements are its rows.
     """
-    match = opened(match)
+    match = resolve_embedded(match)
     fallback: Rows | None = None
     steps: list[str | int] = []
-    whole, level = float(match.node.end - match.node.start), 0
+    total_size, level = float(match.node.end - match.node.start), 0
     for _ in range(_DEEPEST):
         document, node = match
         members = document.members(node.start, node.end)
@@ -65,14 +65,14 @@ def rows_of(match: Match) -> Rows | None:
             if len(members) >= FEWEST:
                 return rows
             fallback = fallback or rows
-        heaviest = _heaviest(match, members, level)
-        if heaviest is None or heaviest.end - heaviest.value < whole * _SHARE:
+        heaviest = _largest_container(match, members, level)
+        if heaviest is None or heaviest.end - heaviest.value < total_size * _SHARE:
             return fallback
         steps.append(heaviest.name)
-        inner = Match(document, _node(node, heaviest))
-        match, level = opened(inner), level + 1
-        if match.document is not document:  # the same weight, without the escapes of a string
-            whole *= (match.node.end - match.node.start) / (heaviest.end - heaviest.value)
+        inner = PathMatch(document, _node(node, heaviest))
+        match, level = resolve_embedded(inner), level + 1
+        if match.document is not document:  # decoded, the string is shorter than its escaped form
+            total_size *= (match.node.end - match.node.start) / (heaviest.end - heaviest.value)
             level = 0
     return fallback
 
@@ -81,8 +81,8 @@ def _node(parent: Node, member: Member) -> Node:
     return Node(step(parent.path, member.name), member.value, member.end)
 
 
-def _heaviest(match: Match, members: Sequence[Member], level: int) -> Member | None:
-    """The largest member that has members of its own."""
+def _largest_container(match: PathMatch, members: Sequence[Member], level: int) -> Member | None:
+    """Return the largest member that can have members."""
     document = match.document
     is_wrapper = level < OPEN_LEVELS and len(members) <= FEW and document.form != "lines"
     best: Member | None = None
@@ -98,14 +98,14 @@ def _heaviest(match: Match, members: Sequence[Member], level: int) -> Member | N
     return best
 
 
-def _as_rows(match: Match, steps: Steps, members: Sequence[Member]) -> Rows:
+def _as_rows(match: PathMatch, steps: Steps, members: Sequence[Member]) -> Rows:
     document, node = match
-    others = (m for m in members if document.kind(m.value, m.end) != "object")
-    # As soon as there are too many of them it is no table.
-    most = int(len(members) * (1 - _OBJECTS) + _ROUNDING)
-    few = sum(1 for _ in islice(others, most + 1))
-    if few <= most:
-        inner = "" if few else _inner(document, members)
+    non_objects = (m for m in members if document.kind(m.value, m.end) != "object")
+    # Stop counting once too many elements are not objects.
+    allowed = int(len(members) * (1 - _OBJECTS) + _ROUNDING)
+    non_object_count = sum(1 for _ in islice(non_objects, allowed + 1))
+    if non_object_count <= allowed:
+        inner = "" if non_object_count else _inner(document, members)
         return Rows(document, node, steps, members, "objects", inner)
     numbers = all(document.text[m.value] in "-0123456789" for m in members)
     is_series = numbers and len(members) >= _LONG_SERIES
@@ -113,7 +113,7 @@ def _as_rows(match: Match, steps: Steps, members: Sequence[Member]) -> Rows:
 
 
 def _inner(document: Document, members: Sequence[Member]) -> str:
-    """`node`, where every row is one of GraphQL's edges."""
+    """Return `node` if every row is a GraphQL edge."""
     for row in members:
         fields = {member.name: member for member in document.members(row.value, row.end)}
         node = fields.get(_NODE)

@@ -17,9 +17,9 @@ STEP = 1_000_000
 def find_in_steps(text: AnyStr, part: AnyStr, start: int = 0) -> int:
     """Return what `text.find(part, start)` returns."""
     for at in range(start, len(text), STEP):
-        found = text.find(part, at, at + STEP + len(part) - 1)
-        if found >= 0:
-            return found
+        position = text.find(part, at, at + STEP + len(part) - 1)
+        if position >= 0:
+            return position
     return -1
 
 

@@ -1,8 +1,7 @@
-"""Tables in text: values apart by commas, tabs, semicolons or bars, or drawn with characters.
+"""Parse tables in text: delimiter-separated values, and tables drawn with characters.
 
-tables: beside json_text. Drawn are those of `psql`, `mysql` and Markdown: a rule of dashes under
-the header, rows with the same bars, a line each. Rows are counted from 1, without the header; each
-knows its lines, so that what a citation calls `rows 11-12` can be opened. Work is linear.
+Drawn tables are those of `psql`, `mysql` and Markdown. Rows count from 1 without the header and
+record their lines, so that the `rows 11-12` of a citation can be opened.
 """
 
 from __future__ import annotations
@@ -17,28 +16,29 @@ from typing import TypeVar, overload
 _T = TypeVar("_T")
 
 _SEPARATORS = ",\t;|"
-_LOOKED_AT = 40
-"""Records that are looked at before all are read."""
+_SNIFFED_RECORDS = 40
+"""Records examined before the complete text is read."""
 _FEWEST = 3
 _SNIFFED_CHARS = 64_000
 _NAME = re.compile(r"[^\W\d][^\n\r]{0,63}|#|")
 _STAMP = re.compile(r"\d{4}-\d{2}-\d{2}|\d{2}:\d{2}|https?://")
 _CELL_CHARS = 1 << 27
-_MARKED = 64
-"""Of so many records the first has its place held."""
+_RECORDS_PER_MARK = 64
+"""One record offset is stored per this many records."""
 _EMPTY_LINES = re.compile(r"(?:\r?\n)*+")
 _RULE = re.compile(r"\s*+[+|]?:?-{2,}+:?(?:\s*+[+|]\s*+:?-{2,}+:?)*+\s*+[+|]?\s*+")
 _HEAD_LINES = 12
-"""The rule of a drawn table stands in one of so many first lines."""
+"""Number of first lines in which a drawn table has its rule."""
 _HEAD_CHARS = 20_000
 _DRAWN_SHARE = 0.6
-"""Of a Markdown text less than this is a table with words around it, and no table."""
+"""A Markdown text below this share of rows is prose with a table rather than a table."""
 
-csv.field_size_limit(_CELL_CHARS)  # the default refuses a text that happens to have one quote
+# the default limit rejects a text that happens to contain one quote
+csv.field_size_limit(_CELL_CHARS)
 
 
 class Table:
-    """Rows of cells, and the lines they stand on."""
+    """Rows of cells and the lines that contain them."""
 
     def __init__(
         self,
@@ -49,23 +49,24 @@ class Table:
         lines: tuple[Sequence[int], Sequence[int]],
     ) -> None:
         self.style = style
-        """`separated`; `drawn` as shells of databases do; `markdown`."""
+        """`separated`, `markdown`, or `drawn` for the output of database shells."""
         self.separator = separator
         self.columns = _unique([name.strip() for name in names])
         self.rows = rows
         self._firsts, self._lasts = lines
         self.others: Sequence[tuple[int, str]] = ()
-        """Of a drawn table: lines that are no rows, as `(3 rows)`, `Time: 0.5 ms`, an error."""
+        """Lines of a drawn table that are not rows: `(3 rows)`, `Time: 0.5 ms`, an error."""
 
     def lines(self, first: int, last: int) -> tuple[int, int]:
-        """The lines, counted from 1, of the rows `first` to `last`, counted from 0."""
+        """Return the 1-based lines of the 0-based rows `first` to `last`."""
         return self._firsts[first], self._lasts[last]
 
 
 class Records(Sequence[list[str]]):
-    """The records of a separated text, read anew whenever they are asked for.
+    """The records of a separated text, parsed again on each access.
 
-    A list of them takes seventy times the room of `1,2`; of these one place in sixty-four is held.
+    A list of records takes seventy times the memory of `1,2`; here one offset per 64 records is
+    stored.
     """
 
     def __init__(self, text: str, separator: str) -> None:
@@ -75,8 +76,8 @@ class Records(Sequence[list[str]]):
         self._count = 0
 
     def add(self, start: int) -> None:
-        """Note where the next record begins."""
-        if self._count % _MARKED == 0:
+        """Add a record that starts at an offset."""
+        if self._count % _RECORDS_PER_MARK == 0:
             self._marks.append(start)
         self._count += 1
 
@@ -102,10 +103,10 @@ class Records(Sequence[list[str]]):
         return next(self._from(range(len(self))[index]))
 
     def _from(self, index: int) -> Iterator[list[str]]:
-        start = self._marks[index // _MARKED] if self._count else len(self._text)
-        # Not past the last: a million empty lines may stand behind it.
-        behind_mark = self._count - index // _MARKED * _MARKED
-        return islice(self._records(start), index % _MARKED, behind_mark)
+        start = self._marks[index // _RECORDS_PER_MARK] if self._count else len(self._text)
+        # Stop at the last record: a million empty lines may follow it.
+        stop = self._count - index // _RECORDS_PER_MARK * _RECORDS_PER_MARK
+        return islice(self._records(start), index % _RECORDS_PER_MARK, stop)
 
     def _records(self, start: int) -> Iterator[list[str]]:
         lines = _Lines(self._text, start)
@@ -116,7 +117,7 @@ class Records(Sequence[list[str]]):
 
 
 class _DrawnLines(Sequence[_T]):
-    """Lines of a drawn table, each read when it is asked for; eight bytes are held of it."""
+    """Lines of a drawn table, read on access; eight bytes are stored for each."""
 
     def __init__(self, text: str, read: Callable[[int, str], _T]) -> None:
         self._text = text
@@ -145,18 +146,18 @@ class _DrawnLines(Sequence[_T]):
 
 
 def read_table(text: str) -> Table | None:
-    """The table that a text is; None if it is none."""
+    """Return the table that a text consists of; None if it is not a table."""
     if text[:200].lstrip("\ufeff \t\r\n")[:1] in ("{", "[", "<", ""):
         return None
-    return _drawn(text) or _separated(text)
+    return _drawn_table(text) or _separated_table(text)
 
 
-# --- separated -----------------------------------------------------------------------------------
+# --- delimiter-separated values -------------------------------------------------------------------
 
 
-def _separated(text: str) -> Table | None:
+def _separated_table(text: str) -> Table | None:
     begin = 1 if text.startswith("\ufeff") else 0
-    head = list(islice(_head_lines(text[begin:_SNIFFED_CHARS], len(text)), _LOOKED_AT))
+    head = list(islice(_head_lines(text[begin:_SNIFFED_CHARS], len(text)), _SNIFFED_RECORDS))
     separator = _separator(head)
     if not separator:
         return None
@@ -164,7 +165,7 @@ def _separated(text: str) -> Table | None:
     reader = csv.reader(lines, delimiter=separator)
     names: list[str] = []
     records = Records(text, separator)
-    # Four bytes for each: a pair in a list takes thirty times that, and a row may be four bytes.
+    # Four bytes per row: a pair in a list takes thirty times that, and a row may have four bytes.
     firsts, lasts = array("I"), array("I")
     last, start, skipped = 0, begin, 0
     try:
@@ -182,7 +183,7 @@ def _separated(text: str) -> Table | None:
 
 
 class _Lines:
-    """Lines with their ends, as a file would give them; it knows where the next begins."""
+    """A file-like iterator over lines that tracks the offset of the next line."""
 
     def __init__(self, text: str, at: int) -> None:
         self._text = text
@@ -200,9 +201,9 @@ class _Lines:
         return self._text[begin : self.at]
 
     def skip_empty(self) -> int:
-        """Go on behind the empty lines that follow; how many they were.
+        """Skip the empty lines that follow and return their number.
 
-        Only between records: inside of quotes an empty line is part of a value.
+        Call it only between records: inside quotes, an empty line is part of a value.
         """
         begin = self.at
         if self._text[begin : begin + 1] not in ("\n", "\r"):
@@ -213,7 +214,7 @@ class _Lines:
 
 
 def _head_lines(text: str, whole: int) -> Iterator[str]:
-    """The lines of a beginning; the last of a cut text is left out."""
+    """Yield the lines of a text's start; omit the last line if the text was cut."""
     begin = 0
     while (end := text.find("\n", begin) + 1) > 0:
         yield text[begin:end]
@@ -223,7 +224,7 @@ def _head_lines(text: str, whole: int) -> Iterator[str]:
 
 
 def _separator(lines: list[str]) -> str:
-    """What parts the values, if it parts all lines alike; else ""."""
+    """Return the separator that splits all lines equally; an empty string if none does."""
     for separator in _SEPARATORS:
         if not lines or separator not in lines[0]:
             continue
@@ -231,7 +232,7 @@ def _separator(lines: list[str]) -> str:
             records = [record for record in csv.reader(lines, delimiter=separator) if record]
         except csv.Error:
             continue
-        if len(records) > _FEWEST and _is_table(records[: _LOOKED_AT - 1]):
+        if len(records) > _FEWEST and _is_table(records[: _SNIFFED_RECORDS - 1]):
             return separator
     return ""
 
@@ -243,31 +244,31 @@ def _is_table(records: list[list[str]]) -> bool:
     if any(_STAMP.search(name) for name in names) or sum(map(bool, names)) < len(names) - 1:
         return False
     if any(set(name.strip()) <= set("-:+ ") for name in records[1]):
-        return False  # a rule under the header: a drawn table
+        return False  # a rule under the header means a drawn table
     return sum(len(record) == len(names) for record in records) >= 0.9 * len(records)
 
 
 def _unique(names: list[str]) -> list[str]:
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     unique = []
     for number, name in enumerate(names, 1):
-        wanted = name or f"column {number}"
-        seen[wanted] = seen.get(wanted, 0) + 1
-        unique.append(wanted if seen[wanted] == 1 else f"{wanted} ({number})")
+        base = name or f"column {number}"
+        counts[base] = counts.get(base, 0) + 1
+        unique.append(base if counts[base] == 1 else f"{base} ({number})")
     return unique
 
 
-# --- drawn ---------------------------------------------------------------------------------------
+# --- drawn tables ------------------------------------------------------------------------------
 
 
-def _drawn(text: str) -> Table | None:
+def _drawn_table(text: str) -> Table | None:
     head = list(islice(text[:_HEAD_CHARS].split("\n"), _HEAD_LINES + 1))
-    drawing = _names(head)
+    drawing = _column_names(head)
     if drawing is None:
         return None
     names, style = drawing
     rows = _DrawnLines(text, lambda _, line: _cells(line))
-    others = _DrawnLines(text, lambda number, line: (number, line.strip()))
+    other_lines = _DrawnLines(text, lambda number, line: (number, line.strip()))
     number = start = 0
     while start <= len(text):
         end = text.find("\n", start)
@@ -277,12 +278,14 @@ def _drawn(text: str) -> Table | None:
         if len(cells) == len(names) and cells != names and _is_row(line, len(names)):
             rows.add(number, start)
         elif line.strip() and cells != names and not _RULE.fullmatch(line):
-            others.add(number, start)
+            other_lines.add(number, start)
         start = end + 1
-    if not rows or (style == "markdown" and len(rows) < _DRAWN_SHARE * (len(rows) + len(others))):
+    if not rows or (
+        style == "markdown" and len(rows) < _DRAWN_SHARE * (len(rows) + len(other_lines))
+    ):
         return None
     table = Table(style, "|", names, rows, (rows.numbers, rows.numbers))
-    table.others = others
+    table.others = other_lines
     return table
 
 
@@ -290,15 +293,15 @@ def _is_row(line: str, width: int) -> bool:
     return ("|" in line or width == 1) and not _RULE.fullmatch(line)
 
 
-def _names(lines: list[str]) -> tuple[list[str], str] | None:
-    """The names of the columns, which stand beside the first rule with bars, and the style."""
+def _column_names(lines: list[str]) -> tuple[list[str], str] | None:
+    """Return the column names beside the first rule with bars, and the style."""
     for index, line in enumerate(lines):
         is_drawn = "+" in line
         if not (is_drawn or "|" in line) or not _RULE.fullmatch(line):
             continue
         above = index - 1 if index and "|" in lines[index - 1] else index + 1
         if not is_drawn and above > index:
-            continue  # in Markdown the header comes first
+            continue  # a Markdown header precedes its rule
         if above < len(lines) and "|" in lines[above]:
             names = _cells(lines[above])
             if len(set(names)) == len(names) and all(names):

@@ -1,8 +1,7 @@
-"""A document read a part at a time: runs of members, decoded, that together are all of it.
+"""Decode a document in windows: consecutive members that together cover it.
 
-windows: after rows. What is said of very many small values (`density`) is said of one window after
-the other, so that no more than one of them is held. A member too large for a window is gone into,
-also through a string that holds JSON.
+Very many small values (`density`) are processed one window at a time, so that memory holds only one
+window. A member larger than a window is split further, including JSON inside a string.
 """
 
 from __future__ import annotations
@@ -12,38 +11,38 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from holdfast.document.json_text import UNREADABLE, Document, Member, Node, decoder, step
-from holdfast.document.paths import Match, opened
+from holdfast.document.paths import PathMatch, resolve_embedded
 from holdfast.document.rows import Rows
 
 WINDOW = 16_000
-"""Characters that are decoded together; at sixty times their size, one megabyte."""
+"""Characters decoded together; at sixty times their size, one megabyte."""
 _DEEPEST = 48
-"""Below this nesting a large value is given as it is written: each level is read once more."""
+"""Large values nested deeper than this are returned as text, because each level is read again."""
 
 
-class Window(NamedTuple):
-    """Members that follow each other in one container."""
+class DocumentWindow(NamedTuple):
+    """Consecutive members of one container."""
 
     path: str
-    """Of the container."""
+    """Path of the container."""
     first: int
-    """The index of the first, in an array."""
+    """Index of the first member in an array."""
     value: Any
-    """A list or an object of them; a text where one stands deeper than is gone into."""
+    """The members as a list or object; the text if they are nested too deep to decode."""
     written: str
-    """The same as it stands."""
+    """The members as written in the document."""
     total: int = 1
-    """How many members the container has."""
+    """Number of members in the container."""
 
 
-def windows(document: Document) -> Iterator[Window]:
-    """All of a document, in the order it stands."""
-    levels = [_within(Match(document, document.root))]
+def windows(document: Document) -> Iterator[DocumentWindow]:
+    """Yield all of a document in windows, in document order."""
+    levels = [_within(PathMatch(document, document.root))]
     while levels:
         part = next(levels[-1], None)
         if part is None:
             levels.pop()
-        elif isinstance(part, Window):
+        elif isinstance(part, DocumentWindow):
             yield part
         elif len(levels) < _DEEPEST:
             levels.append(_within(part))
@@ -51,64 +50,64 @@ def windows(document: Document) -> Iterator[Window]:
             text = part.document.text[part.node.start : part.node.end]
             for at in range(0, len(text), WINDOW):
                 piece = text[at : at + WINDOW]
-                yield Window(part.node.path, 0, piece, piece)
+                yield DocumentWindow(part.node.path, 0, piece, piece)
 
 
 def run_of(
-    document: Document, members: Sequence[Member], first: int, behind: int
+    document: Document, members: Sequence[Member], first: int, stop: int
 ) -> tuple[list[Any], str]:
-    """The values of some elements that follow each other, and how they are written."""
-    if document.form == "lines":  # nothing parts them but the ends of their lines
-        run = members[first:behind]
+    """Return the values of consecutive elements and their text."""
+    if document.form == "lines":  # JSON lines: only line ends separate the members
+        run = members[first:stop]
         written = ",".join(document.text[member.value : member.end] for member in run)
     else:
-        written = _written(document, members, first, behind)
+        written = _written(document, members, first, stop)
     return decoder.decode(f"[{written}]"), written
 
 
 def runs_of(rows: Rows) -> Iterator[tuple[int, list[Any]]]:
-    """The elements of an array, a run at a time, each with the index of its first."""
+    """Yield the elements of an array in runs, each with the index of its first element."""
     many = max(1, len(rows.members) * WINDOW // max(1, rows.node.end - rows.node.start))
     for first in range(0, len(rows.members), many):
-        behind = min(first + many, len(rows.members))
-        yield first, run_of(rows.document, rows.members, first, behind)[0]
+        stop = min(first + many, len(rows.members))
+        yield first, run_of(rows.document, rows.members, first, stop)[0]
 
 
-def _written(document: Document, members: Sequence[Member], first: int, behind: int) -> str:
-    return document.text[members[first].start : members[behind - 1].end]
+def _written(document: Document, members: Sequence[Member], first: int, stop: int) -> str:
+    return document.text[members[first].start : members[stop - 1].end]
 
 
-def _within(match: Match) -> Iterator[Window | Match]:
-    """The windows of one container, and the members of it that are too large for one."""
-    document, node = match = opened(match)
+def _within(match: PathMatch) -> Iterator[DocumentWindow | PathMatch]:
+    """Yield the windows of one container and its members that are larger than a window."""
+    document, node = match = resolve_embedded(match)
     members = document.members(node.start, node.end)
     first = 0
     while first < len(members):
-        # Not one by one: there may be one in each three characters.
+        # Binary search, because a container may have a member every three characters.
         end = members[first].start + WINDOW
-        behind = bisect_right(members, end, first, key=lambda member: member.end)
-        if behind == first and _has_parts(document, node, members[first]):
-            yield Match(document, _node(node, members[first]))
+        stop = bisect_right(members, end, first, key=lambda member: member.end)
+        if stop == first and _has_parts(document, node, members[first]):
+            yield PathMatch(document, _node(node, members[first]))
         else:
-            yield _window(match, members, first, max(behind, first + 1))
-        first = max(behind, first + 1)
+            yield _window(match, members, first, max(stop, first + 1))
+        first = max(stop, first + 1)
 
 
-def _window(match: Match, members: Sequence[Member], first: int, behind: int) -> Window:
+def _window(match: PathMatch, members: Sequence[Member], first: int, stop: int) -> DocumentWindow:
     document, node = match
     try:
         if document.kind(node.start, node.end) != "object":
-            run = run_of(document, members, first, behind)
-            return Window(node.path, first, *run, len(members))
-        written = _written(document, members, first, behind)
-        return Window(node.path, 0, decoder.decode(f"{{{written}}}"), written)
-    except UNREADABLE:  # the caller stands deeper than when the text was read
-        written = _written(document, members, first, behind)
-        return Window(node.path, first, written, written)
+            run = run_of(document, members, first, stop)
+            return DocumentWindow(node.path, first, *run, len(members))
+        written = _written(document, members, first, stop)
+        return DocumentWindow(node.path, 0, decoder.decode(f"{{{written}}}"), written)
+    except UNREADABLE:  # the caller's stack is deeper than when the text was parsed
+        written = _written(document, members, first, stop)
+        return DocumentWindow(node.path, first, written, written)
 
 
 def _has_parts(document: Document, node: Node, member: Member) -> bool:
-    inner = opened(Match(document, _node(node, member)))
+    inner = resolve_embedded(PathMatch(document, _node(node, member)))
     return inner.document.is_container(inner.node.start, inner.node.end)
 
 

@@ -12,7 +12,7 @@ from itertools import accumulate
 
 from holdfast.condense.condenser import Passage
 from holdfast.condense.kinds import condenser_for
-from holdfast.document import Document, Match, Node, find, step
+from holdfast.document import Document, Node, PathMatch, find, step
 from holdfast.expand.opened import Opened
 from holdfast.expand.region import Region, characters, json_part, lines
 from holdfast.expand.rows import Nothing, table_rows
@@ -123,12 +123,12 @@ def _within(first: int, last: int, total: int) -> tuple[int, int]:
     return first, min(max(first, last), total)
 
 
-def _array(opened: Opened, path: str) -> Match | None:
+def _array(opened: Opened, path: str) -> PathMatch | None:
     document, rows = opened.source.document, opened.source.rows
     if document is None:
         return None
     if not path:
-        return Match(rows.document, rows.node) if rows else Match(document, document.root)
+        return PathMatch(rows.document, rows.node) if rows else PathMatch(document, document.root)
     matches, _ = find(document, path)
     if not matches:
         raise Nothing("the path of the rows leads nowhere", "$")

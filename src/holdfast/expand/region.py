@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from holdfast.document import Document, Node, Reading
+from holdfast.document import ContentView, Document, Node
 
 Finer = Callable[[int, int], int]
 """(start, limit) → where to cut inside a unit that is too long, at most at `limit`."""
@@ -109,7 +109,7 @@ def characters(text: str, base: int = 0) -> Region:
     )
 
 
-def lines(source: Reading, first: int, last: int) -> Region:
+def lines(source: ContentView, first: int, last: int) -> Region:
     """Lines `first` to `last`, counted from 1, both included."""
     begin = source.line_starts[first - 1]
     return Region(

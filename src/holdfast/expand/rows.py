@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from holdfast.document import Document, Match, Member, Node, Rows, Table, find, rows_of
+from holdfast.document import Document, Member, Node, PathMatch, Rows, Table, find, rows_of
 from holdfast.expand.opened import Opened
 from holdfast.expand.options import ExpandOptions, Slice
 from holdfast.expand.region import Region, blocks, characters, json_part, lines, listed
@@ -44,7 +44,7 @@ def by_structure(opened: Opened, options: ExpandOptions) -> Region:
     if options.path:
         return _by_path(opened, document, options)
     if document is not None:
-        return _of_value(opened, Match(document, document.root), opened.source.rows, options)
+        return _of_value(opened, PathMatch(document, document.root), opened.source.rows, options)
     if options.fields:
         return _columns(opened, options)
     return _slice_of_text(opened, options.slice or Slice())
@@ -70,7 +70,7 @@ def _by_path(opened: Opened, document: Document | None, options: ExpandOptions) 
     return _of_many(matches, options)
 
 
-def _rows_at(match: Match) -> Rows | None:
+def _rows_at(match: PathMatch) -> Rows | None:
     """The rows of a value that was named: of an array its own elements, however few."""
     rows = rows_of(match)
     if rows is None or match.document.kind(match.node.start, match.node.end) != "array":
@@ -79,7 +79,7 @@ def _rows_at(match: Match) -> Rows | None:
     return rows._replace(document=match.document, node=match.node, members=members, inner="")
 
 
-def _of_many(matches: list[Match], options: ExpandOptions) -> Region:
+def _of_many(matches: list[PathMatch], options: ExpandOptions) -> Region:
     chosen = _sliced(matches, options.slice)
     if options.fields:
         rows = [row for match in chosen for row in _rows(match.document, match.node)]
@@ -90,7 +90,9 @@ def _of_many(matches: list[Match], options: ExpandOptions) -> Region:
     return blocks(texts, listed([m.node.path for m in chosen]), "matches")
 
 
-def _of_value(opened: Opened, match: Match, rows: Rows | None, options: ExpandOptions) -> Region:
+def _of_value(
+    opened: Opened, match: PathMatch, rows: Rows | None, options: ExpandOptions
+) -> Region:
     document, node = match
     if options.fields:
         return _fields_of_value(opened, match, rows, options)
@@ -101,7 +103,7 @@ def _of_value(opened: Opened, match: Match, rows: Rows | None, options: ExpandOp
     return _named(json_part(document, unit, node.start, node.end, base=base), node)
 
 
-def _slice_of_value(opened: Opened, match: Match, rows: Rows | None, wanted: Slice) -> Region:
+def _slice_of_value(opened: Opened, match: PathMatch, rows: Rows | None, wanted: Slice) -> Region:
     if rows is None:
         document, (_, start, end) = match
         members = document.members(start, end)
@@ -125,7 +127,7 @@ def _named(region: Region, node: Node) -> Region:
 
 
 def _fields_of_value(
-    opened: Opened, match: Match, rows: Rows | None, options: ExpandOptions
+    opened: Opened, match: PathMatch, rows: Rows | None, options: ExpandOptions
 ) -> Region:
     document, node = match
     own = {str(member.name) for member in document.members(node.start, node.end)}

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.document import Document, Reading, step
+from holdfast.document import ContentView, Document, step
 from holdfast.errors import ExpandError
 from holdfast.expand.options import DEFAULT_TOKENS, ExpandOptions
 from holdfast.quoting import bracketed, inline
@@ -96,7 +96,7 @@ def call_of(opener: str, ref: str, find: str = "") -> str:
     return f"{opener}({', '.join(json.dumps(each, ensure_ascii=False) for each in given)})"
 
 
-def example(content: Reading, tokens: int, visible: str) -> str:
+def example(content: ContentView, tokens: int, visible: str) -> str:
     """Return a `find` that opens a part of a content; empty if only its beginning can be named.
 
     Names of the content are offered only if they stand in what may be seen of it.
@@ -115,7 +115,7 @@ def example(content: Reading, tokens: int, visible: str) -> str:
     return "page 2" if has_pages else ""
 
 
-def is_example(options: ExpandOptions, content: Reading) -> bool:
+def is_example(options: ExpandOptions, content: ContentView) -> bool:
     """Return whether options only repeat the example in a citation of this content.
 
     Citations of earlier versions offer fields beside rows, so fields make no difference.
@@ -148,7 +148,7 @@ def find_of(options: ExpandOptions) -> str | None:
     return find if find.isprintable() and len(find) <= _LONGEST_FIND else None
 
 
-def _row_count(content: Reading) -> int:
+def _row_count(content: ContentView) -> int:
     if content.table is not None:
         return len(content.table.rows)
     return len(content.rows.members) if content.rows is not None else 0

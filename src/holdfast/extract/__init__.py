@@ -1,13 +1,12 @@
-"""The text of a file: plain in any encoding, web pages, PDF, Word and e-books.
+"""Extract the text of files: plain text in any encoding, web pages, PDF, Word and e-books.
 
-kinds → bounds → html → pdf · word → epub → extracting. The content of a file is hostile:
-everything here is meant to run in a worker (see `holdfast.workers`), which has a deadline and a
-memory limit. The packages that read PDF, Word and web pages are optional, and imported only in this
-folder.
+The content of a file is hostile, so callers run this package in a worker (see `holdfast.workers`)
+with a deadline and a memory limit. Only this package imports the optional packages for PDF, Word
+and web pages.
 """
 
-from holdfast.extract.bounds import Extracted
-from holdfast.extract.extracting import extract
+from holdfast.extract.bounds import ExtractedText
 from holdfast.extract.kinds import FileKind, kind_of_file
+from holdfast.extract.reader import extract
 
-__all__ = ["Extracted", "FileKind", "extract", "kind_of_file"]
+__all__ = ["ExtractedText", "FileKind", "extract", "kind_of_file"]

@@ -1,8 +1,8 @@
-"""The text of an e-book: its pages in the order of its spine, each read as a web page.
+"""Extract the text of an e-book: the pages in the order of its spine, each read as a web page.
 
-epub: after bounds and html. An EPUB is a zip of web pages with an XML file that lists them: items
-with their names, and the spine, which gives their order. The list is read as a stream of elements:
-a tree of 100,000 nested ones takes a parser of HTML time by the square.
+An EPUB is a zip file of web pages with an XML list of items and their order (the spine). The list
+is parsed as a stream, because an HTML parser needs quadratic time for a tree of 100,000 nested
+elements.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from urllib.parse import unquote
 from xml.parsers import expat
 
 from holdfast.errors import ExtractError
-from holdfast.extract.bounds import NOT_READ, READ_SECONDS, Extracted, open_archive, read_parts
+from holdfast.extract.bounds import NOT_READ, READ_SECONDS, ExtractedText, open_archive, read_parts
 from holdfast.extract.html import by_blocks
-from holdfast.extract.kinds import decoded
+from holdfast.extract.kinds import decode
 from holdfast.extract.pdf import PAGE_END
 
 MOST_PAGES = 5_000
 MOST_PAGE_BYTES = 10_000_000
-"""Of one page, unpacked. Chapters have some hundred kilobytes."""
+"""Maximum bytes of one unpacked page. Chapters have some hundred kilobytes."""
 _PACKAGES = (".opf",)
 _TITLE = "dc:title"
 _MOST_TITLE = 1_000
 
 
 class _Package:
-    """The list of an e-book's pages while it is read."""
+    """The list of an e-book's pages, filled during parsing."""
 
     def __init__(self) -> None:
         self.hrefs: dict[str, str] = {}
         self.order: list[str] = []
-        """Ids of pages, each once: the format forbids repetitions, and attacks use them."""
+        """Page ids, each once: the format forbids repetitions, and attacks use them."""
         self.title = ""
         self._seen: set[str] = set()
         self._in_title = False
@@ -57,11 +57,11 @@ class _Package:
             self.title += text
 
 
-def read_epub(data: bytes, seconds: float = READ_SECONDS) -> Extracted:
+def read_epub(data: bytes, seconds: float = READ_SECONDS) -> ExtractedText:
     """Return the text of all chapters.
 
     Raises:
-        ExtractError: the file is damaged, a bomb, encrypted or without text.
+        ExtractError: the file is damaged, encrypted, a bomb or without text.
     """
     with open_archive(data, "e-book") as archive:
         members = {member.filename: member.file_size for member in archive.infolist()}
@@ -71,7 +71,7 @@ def read_epub(data: bytes, seconds: float = READ_SECONDS) -> Extracted:
         package = _read_package(_unpack(archive, package_name))
         folder = posixpath.dirname(package_name)
         hrefs = [package.hrefs.get(page, "") for page in package.order]
-        names = dict.fromkeys(  # two items may have one name
+        names = dict.fromkeys(  # two items may have the same name
             posixpath.normpath(posixpath.join(folder, unquote(href))) for href in hrefs if href
         )
         readable = [n for n in names if members.get(n, MOST_PAGE_BYTES + 1) <= MOST_PAGE_BYTES]
@@ -84,16 +84,16 @@ def read_epub(data: bytes, seconds: float = READ_SECONDS) -> Extracted:
     if is_cut:
         note = NOT_READ.format(len(text))
     title = " ".join(package.title.split())
-    return Extracted(text=text, title=title, note=note, is_late=is_late)
+    return ExtractedText(text=text, title=title, note=note, is_late=is_late)
 
 
 def _pages(archive: zipfile.ZipFile, names: list[str]) -> Iterator[str]:
     for name in names:
-        yield by_blocks(decoded(_unpack(archive, name))[0]).text
+        yield by_blocks(decode(_unpack(archive, name))[0]).text
 
 
 def _read_package(data: bytes) -> _Package:
-    """Return what the list says; of a damaged one, what stands before the damage."""
+    """Parse the list of pages; if it is damaged, return the part before the damage."""
     package = _Package()
     parser = expat.ParserCreate()
     parser.StartElementHandler = package.start
@@ -109,7 +109,7 @@ def _read_package(data: bytes) -> _Package:
 
 
 def _refuse_entity(*_: object) -> None:
-    # Entities that name each other ten times expand to gigabytes; no e-book needs one of its own.
+    # Ten levels of entities that repeat each other expand to gigabytes; no e-book needs its own.
     raise ExtractError("the e-book's list of pages declares entities")
 
 
@@ -117,5 +117,5 @@ def _unpack(archive: zipfile.ZipFile, name: str) -> bytes:
     try:
         return archive.read(name)
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError) as error:
-        # RuntimeError: a member has a password; NotImplementedError: an unknown compression.
+        # RuntimeError: a member has a password. NotImplementedError: an unknown compression.
         raise ExtractError("a part of the e-book cannot be unpacked") from error

@@ -1,9 +1,7 @@
-"""What a file is, by how it begins; its name only decides between kinds of text.
+"""Detect a file's kind from its first bytes, and decode its text.
 
-kinds: the first word of extract. A name says little: `report.pdf` may be a page that says "log in".
-
-Bytes as text: as they are where they are UTF-8, else by the signs of another encoding. UTF-8 stays
-byte for byte, so that a quotation of the text is one of the file.
+The name only decides between kinds of text, because a `report.pdf` may be a login page. UTF-8 stays
+byte for byte, so that a quotation of the text is a quotation of the file.
 """
 
 from __future__ import annotations
@@ -17,18 +15,20 @@ from holdfast.condense.source import Source
 FileKind = Literal["text", "html", "pdf", "docx", "epub", "binary"]
 
 HEAD_BYTES = 8_192
-"""What is looked at: git and grep look at as much for a zero byte."""
+"""Number of bytes examined; git and grep examine as many for a zero byte."""
 _HTML_NAMES = (".html", ".htm", ".xhtml")
 _BOMS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\x1b\x08"))
-"""Text has none of them, but for tabs, ends of lines and pages, and the codes of terminals."""
+"""Control bytes that text does not contain; tabs, line and page ends and terminal codes are
+allowed.
+"""
 _MOST_CONTROLS = 0.02
 
 
 def kind_of_file(name: str, head: bytes) -> FileKind:
-    """The kind of a file by its first bytes."""
+    """Return the kind of a file from its first bytes."""
     head = head[:HEAD_BYTES]
-    if b"%PDF-" in head[:1024]:  # viewers allow that much before it
+    if b"%PDF-" in head[:1024]:  # viewers accept this many bytes before it
         return "pdf"
     if head.startswith(b"PK\x03\x04"):
         return _kind_of_zip(name, head)
@@ -40,7 +40,7 @@ def kind_of_file(name: str, head: bytes) -> FileKind:
 
 
 def _kind_of_zip(name: str, head: bytes) -> FileKind:
-    """An e-book says what it is in its first member; Word files are known by their parts."""
+    """Return the kind of a zip file: an e-book by its first member, a Word file by its parts."""
     if b"application/epub+zip" in head[:200] or name.lower().endswith(".epub"):
         return "epub"
     is_word = b"word/" in head or (b"[Content_Types].xml" in head and name.lower().endswith("docx"))
@@ -56,15 +56,16 @@ def _is_binary(head: bytes) -> bool:
 
 _ENCODING_BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
+    # before UTF-16, whose byte order mark is a prefix of this one
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 
 
-def decoded(data: bytes) -> tuple[str, str]:
-    """The text, and a note on what was done to the bytes; empty if they are the text."""
+def decode(data: bytes) -> tuple[str, str]:
+    """Return the text, and a note on how it was decoded; the note is empty for valid UTF-8."""
     for mark, encoding in _ENCODING_BOMS:
         if data.startswith(mark):
             text = data[len(mark) :].decode(encoding, "replace")
@@ -72,7 +73,7 @@ def decoded(data: bytes) -> tuple[str, str]:
     try:
         return data.decode(), ""
     except UnicodeDecodeError as error:
-        # A stray byte in a file of UTF-8 is damage; a file with many is of another encoding.
+        # A stray invalid byte in UTF-8 is damage; many of them mean another encoding.
         if error.start > len(data) // 2 or data.count(b"\xc3") > 4:
             return data.decode(
                 "utf-8", "replace"

@@ -1,7 +1,7 @@
-"""The text of a Word file, through python-docx: paragraphs and tables in their order.
+"""Extract the text of a Word file with python-docx: paragraphs and tables in order.
 
-word: after bounds, beside pdf. Tables are read cell by cell from the XML: python-docx repeats a
-cell for each column that it spans, and a file may declare a billion.
+Table cells are read from the XML, because python-docx repeats a cell for each column it spans and a
+file may declare a billion columns.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from holdfast.errors import ExtractError
-from holdfast.extract.bounds import NOT_READ, READ_SECONDS, Extracted, open_archive, read_parts
+from holdfast.extract.bounds import NOT_READ, READ_SECONDS, ExtractedText, open_archive, read_parts
 from holdfast.extras import how_to_install
 
 _PACKAGE = "docx"
@@ -21,16 +21,16 @@ _LEVELS = frozenset("123456789")
 _BLOCK_END = "\n\n"
 _ROW_END = "\n"
 _MOST_CARRIED = 200
-"""Characters of a vertically merged cell that are repeated in the rows below it."""
+"""Maximum characters of a vertically merged cell that are repeated in the rows below."""
 _MOST_COLUMNS = 64
-"""Columns in which merged cells are tracked; Word allows 63."""
+"""Maximum columns in which merged cells are tracked; Word allows 63."""
 
 
-def read_word(data: bytes, seconds: float = READ_SECONDS) -> Extracted:
+def read_word(data: bytes, seconds: float = READ_SECONDS) -> ExtractedText:
     """Return the text of the document's body.
 
     Raises:
-        ExtractError: the package is missing, or the file is a bomb or without text.
+        ExtractError: the package is missing, or the file is a bomb or has no text.
     """
     if importlib.util.find_spec(_PACKAGE) is None:
         raise ExtractError(
@@ -44,18 +44,18 @@ def read_word(data: bytes, seconds: float = READ_SECONDS) -> Extracted:
     text = "".join(parts).removeprefix(_BLOCK_END)
     if not text.strip():
         raise ExtractError("the Word file has no text")
-    about = document.core_properties
-    date = about.modified or about.created
+    properties = document.core_properties
+    date = properties.modified or properties.created
     note = NOT_READ.format(len(text)) if is_cut else ""
     published = date.timestamp() if date else None
-    return Extracted(
-        text=text, title=about.title or "", published=published, note=note, is_late=is_late
+    return ExtractedText(
+        text=text, title=properties.title or "", published=published, note=note, is_late=is_late
     )
 
 
 def _parts(document: Any) -> Iterator[str]:
-    """Yield paragraphs and rows, each behind the line ends that separate it from the one before."""
-    # Looked up once: python-docx searches all styles for each paragraph.
+    """Yield paragraphs and rows, each preceded by its separator from the previous part."""
+    # Read once, because python-docx searches all styles for each paragraph.
     styles = {style.style_id: style.name or "" for style in document.styles}
     for block in document.iter_inner_content():
         if hasattr(block, "rows"):
@@ -76,7 +76,7 @@ def _paragraph(paragraph: Any, styles: Mapping[str, str]) -> str:
 
 
 def _rows(table: Any) -> Iterator[str]:
-    """Yield the text of each row; a cell that spans columns appears once, rows repeat it."""
+    """Yield the text of each row; merged columns appear once, merged rows repeat."""
     above: dict[int, str] = {}
     for row in table._tbl.tr_lst:
         cells: list[str] = []

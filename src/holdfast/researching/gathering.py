@@ -21,7 +21,7 @@ from holdfast.allocate import Quality
 from holdfast.compat import ContentStore, StoredContent
 from holdfast.compat.content_store import text_of
 from holdfast.errors import ExtractError, HoldfastError, PrivacyError, ResearchError
-from holdfast.extract import Extracted, FileKind, kind_of_file
+from holdfast.extract import ExtractedText, FileKind, kind_of_file
 from holdfast.researching.fetching import FetchLimits, fetch
 from holdfast.researching.reading import Readings, SourceReading
 from holdfast.researching.records import Origin, SourceEntry
@@ -72,7 +72,7 @@ class Lead(NamedTuple):
 class _Text(NamedTuple):
     """What a lead gave."""
 
-    extracted: Extracted
+    extracted: ExtractedText
     kind: FileKind
     size: int
     url: str = ""
@@ -258,11 +258,11 @@ class Gatherer:
             )
         return _Text(await self._extracted(data, kind, url), kind, len(data), url)
 
-    async def _extracted(self, data: bytes, kind: FileKind, url: str) -> Extracted:
+    async def _extracted(self, data: bytes, kind: FileKind, url: str) -> ExtractedText:
         scope, store = self.contents.scope, self.contents.store
         key = f"{_EXTRACTED}:{kind}:{digest(data)}"
         if (earlier := await store.summary(scope, key)) is not None:
-            return msgspec.msgpack.decode(earlier, type=Extracted)
+            return msgspec.msgpack.decode(earlier, type=ExtractedText)
         extracted = await asyncio.to_thread(self._workers.extract, data, kind, url)
         if not extracted.is_late:  # on a machine with less to do, the next run reads all of it
             await store.put_summary(scope, key, msgspec.msgpack.encode(extracted))

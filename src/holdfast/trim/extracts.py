@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from holdfast.condense.spans import counted, cut
-from holdfast.document.pasted import Span, fenced_blocks
+from holdfast.document.pasted import TextSpan, fenced_blocks
 from holdfast.quoting import CUT, set_in
 
 PART = 300
@@ -37,11 +37,13 @@ class Part(NamedTuple):
         return self.stop - self.start
 
 
-def parts_of(text: str, free: Sequence[Span] | None = None) -> list[Part]:
+def parts_of(text: str, free: Sequence[TextSpan] | None = None) -> list[Part]:
     """Split a text into parts; with `free`, only parts inside these spans can be left out."""
     parts: list[Part] = []
     at = 0
-    for start, stop, label in _free_stretches(text, [Span(0, len(text))] if free is None else free):
+    for start, stop, label in _free_stretches(
+        text, [TextSpan(0, len(text))] if free is None else free
+    ):
         if at < start:
             parts.append(Part(at, start, stays=True))
         parts.extend(Part(*span, label) for span in _cut(text, start, stop))
@@ -57,15 +59,17 @@ def without(text: str, parts: Sequence[Part], gone: Collection[int], tokens: flo
     is_first = True
     for is_gone, run in groupby(range(len(parts)), key=lambda n: n in gone):
         numbers = list(run)
-        stretch = Span(parts[numbers[0]].start, parts[numbers[-1]].stop)
+        stretch = TextSpan(parts[numbers[0]].start, parts[numbers[-1]].stop)
         if not is_gone:
             written.append(set_in(text[stretch.start : stretch.stop]))
             continue
         missing = f"{_amount(text, [stretch])} left out"
         if is_first:
             # Not sorted: that is one call of 10 ms for the parts of 30 MB.
-            all_gone = [Span(part.start, part.stop) for n, part in enumerate(parts) if n in gone]
-            whole = [Span(0, len(text))]
+            all_gone = [
+                TextSpan(part.start, part.stop) for n, part in enumerate(parts) if n in gone
+            ]
+            whole = [TextSpan(0, len(text))]
             missing += (
                 f". Shortened to fit the context window: {_amount(text, all_gone)} of "
                 f"{_amount(text, whole)}, about {tokens:,.0f} tokens, are missing"
@@ -83,7 +87,7 @@ def left_out(messages: int, tokens: float) -> str:
     return f"{CUT}{amount} left out to fit the context window …]"
 
 
-def _amount(text: str, spans: Sequence[Span]) -> str:
+def _amount(text: str, spans: Sequence[TextSpan]) -> str:
     """Return how many lines or characters some spans have, read one after the other.
 
     They are counted where they are: to join 30 MB in one call held the event loop for 80 ms.
@@ -100,7 +104,7 @@ def _cut(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
     return cut(text, start, stop, PART, by=by)
 
 
-def _free_stretches(text: str, free: Sequence[Span]) -> Iterator[tuple[int, int, str]]:
+def _free_stretches(text: str, free: Sequence[TextSpan]) -> Iterator[tuple[int, int, str]]:
     """Yield the spans that can be left out, each with the label of its fenced block."""
     blocks = fenced_blocks(text)
     edges: list[tuple[int, int, str]] = []
@@ -123,12 +127,12 @@ def _free_stretches(text: str, free: Sequence[Span]) -> Iterator[tuple[int, int,
             number += 1
 
 
-def _label_before(text: str, inside: int) -> Span:
+def _label_before(text: str, inside: int) -> TextSpan:
     """Return the line before the opening fence, or only the fence if it is empty or long."""
     fence = text.rfind("\n", 0, inside - 1) + 1
     start = text.rfind("\n", 0, max(0, fence - 1)) + 1
     is_name = 0 < fence - start <= _LONGEST_LABEL
-    return Span(start if is_name else fence, fence)
+    return TextSpan(start if is_name else fence, fence)
 
 
 def _line_end(text: str, at: int) -> int:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.document.pasted import Span, documents_in
+from holdfast.document.pasted import TextSpan, documents_in
 from holdfast.store.records import Edit
 from holdfast.trim.anchors import MARK
 from holdfast.trim.chains import Trimmed
@@ -313,16 +313,16 @@ def _newest(pieces: Sequence[Piece]) -> int:
     return max(0, start - 1) if start == len(pieces) else start
 
 
-def _pasted_in(text: str, message: Message, texts: Sequence[Text]) -> list[Span]:
+def _pasted_in(text: str, message: Message, texts: Sequence[Text]) -> list[TextSpan]:
     """Return the documents in a text; it is one itself if the question is in another text."""
     if is_observation(message):
         return []
     documents = documents_in(text)
     is_most = 2 * len(text) > sum(len(block.text) for block in texts)
-    return [Span(0, len(text))] if not documents and len(texts) > 1 and is_most else documents
+    return [TextSpan(0, len(text))] if not documents and len(texts) > 1 and is_most else documents
 
 
-def _outside(parts: Sequence[Part], documents: Sequence[Span]) -> frozenset[int]:
+def _outside(parts: Sequence[Part], documents: Sequence[TextSpan]) -> frozenset[int]:
     """Return the parts, by their index, that are not in one of the documents, given in order."""
     starts = [document.start for document in documents]
     outside = set()

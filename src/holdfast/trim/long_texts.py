@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from holdfast.document.pasted import Span, document_in, question_in
+from holdfast.document.pasted import TextSpan, document_in, question_in
 from holdfast.store.records import Edit
 from holdfast.trim.anchors import MARK
 from holdfast.trim.edits import edited
@@ -121,7 +121,7 @@ class TextCutter:
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
-        self._known: dict[str, tuple[str, Span]] = {}
+        self._known: dict[str, tuple[str, TextSpan]] = {}
         """By text: its ref, and the document pasted into it."""
 
     def shorten(self, piece: Piece, /, *, most: int) -> tuple[Piece, Edit] | None:
@@ -139,7 +139,7 @@ class TextCutter:
         what = "cut the middle of a long text"
         return shorter, edited("shorten", what, "nothing else may go", [piece], shorter)
 
-    def _stored(self, whole: str) -> tuple[str, Span]:
+    def _stored(self, whole: str) -> tuple[str, TextSpan]:
         """Return the ref of a text and the span of the document in it, looked for once."""
         known = self._known.get(whole)
         if known is None:
@@ -157,7 +157,7 @@ def _is_latest_question(piece: Piece) -> bool:
     return piece.anchor is not None and piece.anchor.type == "latest_user_message"
 
 
-def _cut(whole: str, document: Span, most: int, ref: str, opener: str) -> str:
+def _cut(whole: str, document: TextSpan, most: int, ref: str, opener: str) -> str:
     """Return a text without its middle, or without that of the document pasted into it."""
     room = most - (len(whole) - document.size)
     if 2 * room < most:
@@ -213,9 +213,9 @@ def cite_documents(piece: Piece, bench: Bench, most: int) -> tuple[Piece, Edit] 
     return shorter, edited("cite", what, "nothing else may go", [piece], shorter)
 
 
-def _document(whole: str, wholes: Sequence[str]) -> Span:
+def _document(whole: str, wholes: Sequence[str]) -> TextSpan:
     """Where the document stands in a text; with the question in a text beside it, all of it is."""
     document = document_in(whole)
     if document.size or len(wholes) == 1 or 2 * len(whole) <= sum(map(len, wholes)):
         return document
-    return Span(0, len(whole))
+    return TextSpan(0, len(whole))

@@ -24,7 +24,7 @@ from holdfast.errors import ExtractError, HoldfastError
 from holdfast.expand import ExpandOptions, Expansion
 from holdfast.expand.content_match import ContentMatch, MatchRules
 from holdfast.expand.expansion import miss
-from holdfast.extract import Extracted, FileKind
+from holdfast.extract import ExtractedText, FileKind
 from holdfast.search.query import terms
 from holdfast.store.refs import canonical
 from holdfast.tokens import TokenCount
@@ -219,7 +219,7 @@ class Workers:
         assert isinstance(result, Counted)  # noqa: S101 - what a CountTask is answered with
         return result.count
 
-    def extract(self, data: bytes, kind: FileKind, url: str = "") -> Extracted:
+    def extract(self, data: bytes, kind: FileKind, url: str = "") -> ExtractedText:
         """Return the text of a file; one that a parser takes apart is always read in a worker.
 
         Raises:
@@ -232,7 +232,7 @@ class Workers:
         except WorkerGoneError as gone:
             self.overran(gone.kind)
             raise ExtractError(f"reading the file {gone}") from None
-        assert isinstance(result, Extracted)  # noqa: S101 - what an ExtractTask is answered with
+        assert isinstance(result, ExtractedText)  # noqa: S101 - what an ExtractTask is answered with
         return result
 
     def perform(

@@ -15,7 +15,7 @@ import msgspec
 from holdfast.cite import Citation, CitingRules, cite, count
 from holdfast.expand import ExpandOptions, Expansion, expand
 from holdfast.expand.content_match import ContentMatch, MatchRules, match_content
-from holdfast.extract import Extracted, FileKind, extract
+from holdfast.extract import ExtractedText, FileKind, extract
 from holdfast.store.records import Content
 from holdfast.tokens import TokenCount
 from holdfast.tokens import count as count_request
@@ -122,7 +122,7 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     reason: str
 
 
-Done = Cited | Opened | Matched | Counted | Extracted
+Done = Cited | Opened | Matched | Counted | ExtractedText
 
 
 class Answer(msgspec.Struct, frozen=True):

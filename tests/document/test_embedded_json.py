@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.document import Document, Match, Number, Reading, find, read, rows_of
+from holdfast.document import ContentView, Document, Number, PathMatch, find, read, rows_of
 from holdfast.document.python_text import read_python
 
 ROWS = [{"id": n, "name": f"n{n}", "said": 'a "b" [c]'} for n in range(5)]
@@ -100,7 +100,7 @@ def test_the_rows_are_the_array_that_holds_most(
     value: Any, path: str, count: int, inner: str
 ) -> None:
     document = found(json.dumps(value))
-    rows = rows_of(Match(document, document.root))
+    rows = rows_of(PathMatch(document, document.root))
     assert rows is not None
     assert (rows.node.path, len(rows.members), rows.inner) == (path, count, inner)
 
@@ -108,7 +108,7 @@ def test_the_rows_are_the_array_that_holds_most(
 @pytest.mark.parametrize("value", [{"a": ROWS, "b": ROWS, "c": ROWS}, {"a": 1, "b": "x"}, {}])
 def test_a_value_whose_weight_is_spread_has_no_rows(value: Any) -> None:
     document = found(json.dumps(value))
-    assert rows_of(Match(document, document.root)) is None
+    assert rows_of(PathMatch(document, document.root)) is None
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=12) | st.binary(max_size=3)
@@ -167,7 +167,7 @@ TABLE = " id | name\n----+------\n  1 | a\n  2 | b\n(2 rows)\n"
 def test_rows_of_a_table_know_their_lines(
     text: str, style: str, columns: list[str], count: int, line: int
 ) -> None:
-    table = Reading(text.encode()).table
+    table = ContentView(text.encode()).table
     assert table is not None
     assert (table.style, table.columns, len(table.rows)) == (style, columns, count)
     assert table.lines(1, 1) == (line, line)

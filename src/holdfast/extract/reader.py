@@ -1,14 +1,14 @@
-"""A file's bytes → its text, title and date; the last word of extract."""
+"""Extract a file's text, title and date from its bytes."""
 
 from __future__ import annotations
 
 import msgspec
 
 from holdfast.errors import ExtractError
-from holdfast.extract.bounds import READ_SECONDS, Extracted
+from holdfast.extract.bounds import READ_SECONDS, ExtractedText
 from holdfast.extract.epub import read_epub
 from holdfast.extract.html import read_web
-from holdfast.extract.kinds import FileKind, decoded
+from holdfast.extract.kinds import FileKind, decode
 from holdfast.extract.pdf import read_pdf
 from holdfast.extract.word import read_word
 
@@ -23,29 +23,32 @@ _NAMES: dict[FileKind, str] = {
 }
 
 
-def extract(data: bytes, kind: FileKind, url: str = "", seconds: float = READ_SECONDS) -> Extracted:
-    """Return the text of a file; `url` helps to find the matter of a web page.
+def extract(
+    data: bytes, kind: FileKind, url: str = "", seconds: float = READ_SECONDS
+) -> ExtractedText:
+    """Return the text of a file; `url` helps to find the main content of a web page.
 
-    After `seconds` the text that was read by then is returned, with a note.
+    After `seconds` the text extracted so far is returned, with a note.
 
     Raises:
-        ExtractError: it has no text that we could read; the error says what would help.
-        MemoryError: there is not enough memory for it.
+        ExtractError: the file has no readable text; the error suggests what would help.
+        MemoryError: there is not enough memory.
     """
     try:
         extracted = _read(data, kind, url, seconds)
     except (ExtractError, MemoryError):
         raise
     except Exception as error:
-        # Parsers raise whatever a damaged file makes them stumble on: XMLSyntaxError of lxml,
-        # RecursionError, OverflowError of a date. Their messages quote the file.
+        # Parsers raise arbitrary exceptions for a damaged file: XMLSyntaxError of lxml,
+        # RecursionError, OverflowError of a date. Their messages quote the file, so they are not
+        # passed on.
         raise ExtractError(f"the {_NAMES[kind]} is damaged", fix="Save it anew.") from error
     if not extracted.text.strip():
         raise ExtractError("the file has no text")
     return msgspec.structs.replace(extracted, title=" ".join(extracted.title.split())[:_MOST_TITLE])
 
 
-def _read(data: bytes, kind: FileKind, url: str, seconds: float) -> Extracted:
+def _read(data: bytes, kind: FileKind, url: str, seconds: float) -> ExtractedText:
     match kind:
         case "pdf":
             return read_pdf(data, seconds)
@@ -54,10 +57,10 @@ def _read(data: bytes, kind: FileKind, url: str, seconds: float) -> Extracted:
         case "epub":
             return read_epub(data, seconds)
         case "html":
-            text, note = decoded(data)
+            text, note = decode(data)
             return msgspec.structs.replace(read_web(text, url), note=note)
         case "text":
-            text, note = decoded(data)
-            return Extracted(text=text, note=note)
+            text, note = decode(data)
+            return ExtractedText(text=text, note=note)
         case "binary":
             raise ExtractError("the file is binary", fix="Give its text.")

@@ -1,8 +1,7 @@
-"""A content, looked at in the ways that others ask for: as text, lines, JSON, table, rows.
+"""Lazily parsed views of one content: text, lines, JSON, table and rows.
 
-reading: after rows and tables; the face of document. Each way of looking is worked out once, and
-only if it is asked for. What condense says of a content and what expand opens of it come from
-here, so that they cannot disagree.
+Each view is computed once, on first access. `condense` and `expand` share them, so that a citation
+and its expansion agree.
 """
 
 from __future__ import annotations
@@ -12,15 +11,15 @@ from array import array
 from collections.abc import Sequence
 from functools import cached_property
 
+from holdfast.document.embedded_json import read
 from holdfast.document.json_text import Document
-from holdfast.document.paths import Match
+from holdfast.document.paths import PathMatch
 from holdfast.document.rows import Rows, rows_of
 from holdfast.document.tables import Table, read_table
-from holdfast.document.wrapping import read
 
 
-class Reading:
-    """The text of a content, read lazily in other ways."""
+class ContentView:
+    """The text of a content with its lazily parsed structure."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -28,20 +27,20 @@ class Reading:
 
     @cached_property
     def text(self) -> str:
-        """The bytes as text; what is no UTF-8 shows as U+FFFD."""
+        """Return the bytes as text; invalid UTF-8 becomes U+FFFD."""
         return self.data.decode("utf-8", "replace")
 
     @cached_property
     def is_exact(self) -> bool:
-        """Whether the text is the bytes, and not what could be read of them."""
+        """Return whether the text encodes to exactly the same bytes."""
         return "\ufffd" not in self.text or self.text.encode() == self.data
 
     # --- lines -----------------------------------------------------------------------------------
 
     @cached_property
     def line_starts(self) -> Sequence[int]:
-        """Where each line begins in the text; lines end with a newline and nothing else."""
-        # Four bytes for each: a list takes nine times that, and a line may be one character.
+        """Return the offset of each line; only a newline ends a line."""
+        # Four bytes per line: a list takes nine times that, and a line may have one character.
         starts = array("I", (0,))
         find, at = self.text.find, 0
         while (at := find("\n", at) + 1) > 0:
@@ -52,15 +51,15 @@ class Reading:
 
     @property
     def line_count(self) -> int:
-        """How many lines there are; text without a newline at its end still has a last line."""
+        """Return the number of lines; text after the last newline counts as a line."""
         return len(self.line_starts) if self.text else 0
 
     def line_at(self, offset: int) -> int:
-        """The number, counted from 1, of the line that an offset into the text stands in."""
+        """Return the 1-based number of the line that contains an offset."""
         return bisect.bisect_right(self.line_starts, offset)
 
     def lines(self, first: int, last: int) -> str:
-        """Lines `first` to `last`, counted from 1, both included, as they stand."""
+        """Return lines `first` to `last`, 1-based and inclusive, unchanged."""
         starts = self.line_starts
         begin = starts[first - 1]
         end = starts[last] if last < len(starts) else len(self.text)
@@ -70,17 +69,17 @@ class Reading:
 
     @cached_property
     def document(self) -> Document | None:
-        """The JSON of the content, in whatever it is wrapped."""
+        """Return the JSON of the content, in any wrapping."""
         return read(self.text) if self.is_exact else None
 
     @cached_property
     def rows(self) -> Rows | None:
-        """The array that the JSON is about, if it is about one."""
+        """Return the main array of the JSON, if it has one."""
         if self.document is None:
             return None
-        return rows_of(Match(self.document, self.document.root))
+        return rows_of(PathMatch(self.document, self.document.root))
 
     @cached_property
     def table(self) -> Table | None:
-        """The content as a table of text."""
+        """Return the content as a text table, if it is one."""
         return read_table(self.text) if self.document is None else None
