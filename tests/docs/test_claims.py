@@ -140,10 +140,10 @@ CLAIMS: dict[str, list[str]] = {
     ],
     "docs/discussions/stored.md": [f"a large file (over {scrubbing.SMALL_BYTES // _MILLION} MB)"],
     "docs/discussions/speed.md": [
-        f"takes {_EFFORT['session, next request: 200 messages']} behind 200 messages and "
-        f"{_EFFORT['session, next request: 1,600 messages']} behind 1,600",
+        f"takes {_EFFORT['session, next request: 200 messages']} after 200 messages and "
+        f"{_EFFORT['session, next request: 1,600 messages']} after 1,600",
         f"with moved marks {_EFFORT['session, next request, cache marks moved: 200 messages']:,}",
-        f"{_EFFORT['session, next request, a result cited: 200 messages']:,} behind either",
+        f"{_EFFORT['session, next request, a result cited: 200 messages']:,} after either",
     ],
     "docs/discussions/workers.md": [
         f"| on the loop | under {pool._LONG_BYTES // 1000} KB that are new | at most 4 ms, by the "
