@@ -44,8 +44,14 @@ TESTS = ("tests/store",)
 CHOSEN = "not slow and not campaign"
 LEFT_OUT = "not crash and not plan and not another_process and not fresh_file and not lane"
 """Tests that start processes, or look at the plan of a statement."""
-_DATABASES = {"": "", "sqlite": " and not postgres", "postgres": " and postgres"}
-"""Tests of a database alone; stores in memory are SQLite."""
+_DATABASES = {
+    "": "",
+    "memory": " and memory",
+    "sqlite": " and not postgres",
+    "postgres": " and postgres",
+}
+"""Tests of a database alone. A store in memory is SQLite without a disk: the quickest tests of its
+statements, to be followed by a run with `--database sqlite --again`."""
 _SECONDS, _LONGER = 20, 20
 """A test of a mutant may take so long, or so many times what it takes alone, whichever is more: it
 may wait for ever for a lock, or loop."""

@@ -127,6 +127,21 @@ def test_two_calls_cannot_take_the_same_tokens() -> None:
     assert budget.used_tokens == first.tokens <= 300
 
 
+@pytest.mark.parametrize("spare", [0, 1, 100])
+def test_a_prompt_whose_room_is_taken_while_it_is_made_is_refused(spare: int) -> None:
+    class Taken(PhaseBudget):
+        """Another call takes all of it in the last moment."""
+
+        def allocate(self, tokens: int) -> bool:
+            self.used_tokens = self.remaining
+            return super().allocate(tokens)
+
+    manager = ContextBudgetManager(Settings(), Honest(), count=count_words)
+    size = allocated([item("a", 50)], 10_000).tokens
+    with pytest.raises(AllocationError, match="meanwhile"):
+        asyncio.run(manager.allocate_budget([item("a", 50)], Taken(size + spare)))
+
+
 def test_wrong_counts_of_items_are_found_out() -> None:
     items = [msgspec.structs.replace(item(f"s{n}", 200), token_count=1) for n in range(5)]
     result = allocated(items, 400)

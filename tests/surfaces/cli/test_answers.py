@@ -113,6 +113,27 @@ def test_lines_of_json_are_read_and_what_is_none_is_told(tmp_path: Path) -> None
     assert rows[1].value == '{"a": [1, 2]}'
 
 
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [
+        ("2026-01-31T12:00:00Z", 1_769_860_800.0),
+        ("2026-01-31T12:00:00+02:00", 1_769_853_600.0),
+        ("2026-01-31 12:00:00", 1_769_860_800.0),
+        (1_769_860_800, 1_769_860_800.0),
+        ("1769860800.5", 1_769_860_800.5),
+        ("on a Friday", None),
+        (None, None),
+    ],
+)
+def test_times_are_read_as_numbers_and_as_dates_of_any_zone(
+    tmp_path: Path, written: Any, seconds: float | None
+) -> None:
+    path = tmp_path / "cache.jsonl"
+    path.write_text(json.dumps({"prompt": "Why?", "response": "So.", "created_at": written}))
+    [row] = rows_of(path)
+    assert row.created_at == seconds
+
+
 @pytest.mark.parametrize("name", ["missing.csv", "none.db"])
 def test_what_is_no_table_says_so_without_its_content(tmp_path: Path, name: str) -> None:
     if name == "none.db":
