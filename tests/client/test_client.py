@@ -15,6 +15,7 @@ import pytest
 import holdfast
 from holdfast.client import Client, Reply
 from holdfast.client.pace import Pace
+from holdfast.client.requests import Asked
 from holdfast.engine import Holdfast
 from holdfast.errors import (
     BudgetExceededError,
@@ -27,6 +28,7 @@ from holdfast.fitting.options import LazyRules
 from holdfast.settings import Settings
 from holdfast.trim import AnchorDefinition
 from holdfast.upstream.hidden_calls import AnswerIds
+from holdfast.wire import read
 from tests.surfaces.proxy import faults
 from tests.surfaces.proxy.faults import status
 from tests.surfaces.proxy.upstream import Upstream
@@ -586,3 +588,19 @@ def test_the_last_id_of_an_answer_is_the_last_that_a_provider_gave() -> None:
     for name in ("first", "second", ""):
         ids.keep(name)
     assert (ids.first, ids.last) == ("first", "second")
+
+
+@pytest.mark.parametrize("engine_ends", [True, False])
+@pytest.mark.parametrize("client_ends", [True, False])
+def test_a_conversation_is_asked_to_end_only_if_both_engine_and_client_want_that(
+    engine_ends: bool, client_ends: bool
+) -> None:
+    async def work() -> None:
+        async with Holdfast.open("memory:") as engine:
+            engine.options = msgspec.structs.replace(engine.options, ends=engine_ends)
+            asked = Asked(read({"messages": []}, "openai-chat"), "openai-chat", frozenset())
+            model = MODELS["openai-chat"]
+            async with Client(model, engine=engine, key="k", ends=client_ends) as client:
+                assert client._options(asked, None).ends is (engine_ends and client_ends)
+
+    run(work)
