@@ -179,10 +179,10 @@ def _page() -> str:
     peers = "".join(f"- {version.replace('==', ' ')}\n" for version in sorted(VERSIONS.values()))
     parts = [
         f"{NOTE}# Benchmarks\n",
-        "Every figure stands in a table of the documentation, which says how it was measured; in\n"
-        "brackets its commit and day, from `benchmarks/figures.json`. *History* was not measured\n"
-        "again since. Milliseconds are of one machine: run them on yours. Other peers are named\n"
-        "with their versions where the table stands.\n",
+        "Every figure comes from a table of the documentation, which explains how it was\n"
+        "measured; its commit and day, from `benchmarks/figures.json`, are in brackets. *History*\n"
+        "was not measured again since. Milliseconds are of one machine: run them on yours. The\n"
+        "versions of other peers are given next to the tables.\n",
         "`make bench` runs the benchmarks and writes this page. The peers that it installs:\n\n"
         f"{peers}",
     ]
@@ -219,7 +219,7 @@ def _lost(compared: dict[str, float]) -> str:
     lines += [f"{name}: {ratio:,g} times its speed" for name, ratio in sorted(compared.items())
               if ratio < 1]  # fmt: skip
     return (
-        "## What we lose at\n\n"
-        "Each figure above in which a peer is better than we are, whatever it pays for that in\n"
-        "another:\n\n" + "".join(f"- {line}\n" for line in lines)
+        "## Figures where a peer is better\n\n"
+        "Every figure above in which a peer is ahead of us, regardless of its other figures:\n\n"
+        + "".join(f"- {line}\n" for line in lines)
     )

@@ -36,7 +36,7 @@ def test_ratio_below_one_against_a_peer_stands_among_the_losses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ratios, "saved", lambda: {"x: y, litellm": 0.5, "x: z, litellm": 2.0})
-    _, lost = page.pages()[page.FILE].split("## What we lose at")
+    _, lost = page.pages()[page.FILE].split("## Figures where a peer is better")
     assert "x: y, litellm: 0.5 times its speed" in lost
     assert "x: z" not in lost
 
