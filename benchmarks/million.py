@@ -23,8 +23,9 @@ from rich.console import Console
 from rich.table import Table
 
 from holdfast.cite import count as count_tokens
-from holdfast.memory import HeldArrays, recalling
-from holdfast.memory.recalling import Memory
+from holdfast.memory import ArrayCache
+from holdfast.memory import memory as memory_module
+from holdfast.memory.memory import Memory
 from holdfast.models.embedding import open_embedder
 from holdfast.models.protocol import Embedder
 from holdfast.store import Scope, Store, open_store
@@ -159,9 +160,9 @@ async def scopes(console: Console, server: Server, turns: int, embedder: Embedde
         for url, size in zip(urls, (OF_SCOPE, turns), strict=True)
     ]
 
-    def memory(store: Store, user: int, arrays: HeldArrays | None = None) -> Memory:
+    def memory(store: Store, user: int, arrays: ArrayCache | None = None) -> Memory:
         scope = Scope(user=f"user{user}", workspace="bench")
-        return Memory(store, scope, count=count_tokens, embedder=embedder, held=arrays)
+        return Memory(store, scope, count=count_tokens, embedder=embedder, arrays=arrays)
 
     users = turns // OF_SCOPE
     # The first question of a process to a scope reads its turns; there, another scope each time.
@@ -204,9 +205,9 @@ async def one_scope(
     texts = Texts()
     url = await server.create_database()
     store = await filled(url, texts, turns, turns, embedder)
-    arrays = HeldArrays(most_bytes=8_000_000_000)
+    arrays = ArrayCache(most_bytes=8_000_000_000)
     scope = Scope(user="user0", workspace="bench")
-    memory = Memory(store, scope, count=count_tokens, embedder=embedder, held=arrays)
+    memory = Memory(store, scope, count=count_tokens, embedder=embedder, arrays=arrays)
     ask = asking(texts)
 
     table = Table(
@@ -215,7 +216,7 @@ async def one_scope(
     )
     # As it is, and as it would be if a scope of any size were held.
     for name, most in (("words first, 2,000 ranked", 0), ("all held and ranked", 10**9)):
-        with patch.object(recalling, "MOST_TURNS", most):
+        with patch.object(memory_module, "MOST_TURNS", most):
             began = time.perf_counter()
             await ask(memory, 0)
             first = time.perf_counter() - began

@@ -22,13 +22,13 @@ from rich.table import Table
 from benchmarks.recall_data import DATA, Asked, Talk, locomo, long_chats, longmemeval
 from holdfast.cite import count as count_tokens
 from holdfast.extras import is_installed
-from holdfast.memory import HeldArrays
+from holdfast.memory import ArrayCache
 from holdfast.memory.arrays import ScopeArrays
-from holdfast.memory.packing import Room, choose, packed, passages_of
-from holdfast.memory.pieces import sentences_of
-from holdfast.memory.question import Question, read_question
-from holdfast.memory.ranking import Ranked, signals_of
-from holdfast.memory.recalling import Memory
+from holdfast.memory.memory import Memory
+from holdfast.memory.pieces import split_sentences
+from holdfast.memory.question import RecallQuestion, read_question
+from holdfast.memory.ranking import PieceScores, signals_of
+from holdfast.memory.selection import RecallLimits, build_passages, fit_passages, select_turns
 from holdfast.memory.weights import weights_of
 from holdfast.models import minilm
 from holdfast.models.embedding import open_embedder
@@ -69,8 +69,8 @@ def prepare(talk: Talk, embedder: Embedder | None) -> Prepared:
     """Remember a conversation in a store of its own."""
 
     async def work() -> Prepared:
-        store, scope, held = open_memory(), Scope(), HeldArrays()
-        memory = Memory(store, scope, count=count_tokens, embedder=embedder, held=held)
+        store, scope, held = open_memory(), Scope(), ArrayCache()
+        memory = Memory(store, scope, count=count_tokens, embedder=embedder, arrays=held)
         sessions: dict[str, list[dict[str, object]]] = {}
         for turn in talk.turns:
             sessions.setdefault(str(turn["session"]), []).append(turn)
@@ -89,7 +89,7 @@ class Query(NamedTuple):
 
     prepared: Prepared
     asked: Asked
-    question: Question
+    question: RecallQuestion
     signals: Mapping[str, Floats]
 
 
@@ -105,19 +105,19 @@ def queries(prepared: Prepared, embedder: Embedder | None) -> Iterable[Query]:
         yield Query(prepared, asked, question, signals_of(arrays, question, vector))
 
 
-def weighed(query: Query, weights: Mapping[str, float]) -> Ranked:
+def weighed(query: Query, weights: Mapping[str, float]) -> PieceScores:
     """Scores with these weights."""
     parts = weighted(query.signals, weights)
-    return Ranked(summed(parts.values(), (len(query.prepared.arrays.turn),)), parts)
+    return PieceScores(summed(parts.values(), (len(query.prepared.arrays.turn),)), parts)
 
 
-def texts_of(query: Query, ranked: Ranked, budget: int = BUDGET) -> dict[str, str]:
+def texts_of(query: Query, ranked: PieceScores, budget: int = BUDGET) -> dict[str, str]:
     """What is shown of each turn, by its id; never over the budget."""
     arrays = query.prepared.arrays
-    chosen = choose(arrays, ranked, Room(budget, None, None), count_tokens)
+    chosen = select_turns(arrays, ranked, RecallLimits(budget, None, None), count_tokens)
     opened = {int(arrays.place.all[each.turn]): query.prepared.turns[each.turn] for each in chosen}
-    passages = passages_of(arrays, ranked, chosen, opened)
-    ordered, text, tokens = packed(passages, budget, count_tokens)
+    passages = build_passages(arrays, ranked, chosen, opened)
+    ordered, text, tokens = fit_passages(passages, budget, count_tokens)
     assert tokens <= budget
     assert count_tokens(text) == tokens
     return {passage.turn_id: passage.text for passage in ordered}
@@ -142,7 +142,7 @@ def stands_in(content: str, shown: str) -> bool:
     flat = " ".join(shown.split())
     if " ".join(content.split()) in flat:
         return True
-    sentences = [" ".join(sentence.split()) for sentence in sentences_of(content)]
+    sentences = [" ".join(sentence.split()) for sentence in split_sentences(content)]
     return sum(sentence in flat for sentence in sentences) >= SENTENCES * len(sentences)
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from holdfast.cite import count
 from holdfast.memory.dates import spans_in, without_dates
-from holdfast.memory.passages import under
-from holdfast.memory.pieces import RUN_TOKENS, pieces_of
+from holdfast.memory.passages import shorten_heading
+from holdfast.memory.pieces import RUN_TOKENS, split_pieces
 from holdfast.memory.question import read_question
 from holdfast.search.words import terms_of
 
@@ -79,7 +79,7 @@ def test_roles_are_no_names() -> None:
 
 @given(st.text(st.sampled_from("ab .!?\n-日"), max_size=3000))
 def test_pieces_hold_all_of_a_text_and_each_is_short(text: str) -> None:
-    pieces = pieces_of(text, count(text), count)
+    pieces = split_pieces(text, count(text), count)
     assert "".join(text[piece.start : piece.end] for piece in pieces) == text
     if len(pieces) > 1:
         assert all(piece.tokens <= max(RUN_TOKENS, 900) for piece in pieces)
@@ -87,5 +87,5 @@ def test_pieces_hold_all_of_a_text_and_each_is_short(text: str) -> None:
 
 def test_the_year_stands_above_the_first_day_of_each() -> None:
     days = ["[8 May 2023]", "[25 May 2023]", "[1 Jan 2024]", "[2 Jan 2024]"]
-    shown = [under(above, day) for above, day in itertools.pairwise(["", *days])]
-    assert shown == ["[8 May 2023]", "[25 May]", "[1 Jan 2024]", "[2 Jan]"]
+    headings = [shorten_heading(above, day) for above, day in itertools.pairwise(["", *days])]
+    assert headings == ["[8 May 2023]", "[25 May]", "[1 Jan 2024]", "[2 Jan]"]

@@ -1,4 +1,4 @@
-"""What was said is recalled by a question: within its budget, in order, and nobody else's."""
+"""Recall: within its budget, in time order, and only turns of the scope."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from holdfast import Holdfast, Scope
 from holdfast.cite import count
 from holdfast.errors import HoldfastError
-from holdfast.memory import recalling
-from holdfast.memory.held import HeldArrays
-from holdfast.memory.recalling import Memory
+from holdfast.memory import memory as memory_module
+from holdfast.memory.array_cache import ArrayCache
+from holdfast.memory.memory import Memory
 from holdfast.models.minilm import MiniLmEmbedder
 from holdfast.models.protocol import Embedder
 from holdfast.store import Store, open_store
@@ -62,7 +62,7 @@ def run(work: Callable[[Memory], Coroutine[Any, Any, T]], **more: Any) -> T:
 
 
 class Letters:
-    """An embedder for tests: what shares letters is alike."""
+    """An embedder for tests: texts that share letters are similar."""
 
     name = "letters"
     dimensions = 26
@@ -86,10 +86,10 @@ def test_a_question_brings_back_what_answers_it(embedder: Embedder | None) -> No
     async def work(memory: Memory) -> None:
         await memory.remember("s1", FILLER)
         await memory.remember("s2", TALK)
-        recalled = await memory.recall("What did Caro make at the workshop?", token_budget=60)
-        assert "blue bowl" in recalled.text
-        assert recalled.turns == len(FILLER) + len(TALK)
-        (best,) = [p for p in recalled.passages if "bowl" in p.text]
+        result = await memory.recall("What did Caro make at the workshop?", token_budget=60)
+        assert "blue bowl" in result.text
+        assert result.turns == len(FILLER) + len(TALK)
+        (best,) = [p for p in result.passages if "bowl" in p.text]
         assert (best.session, best.name, best.number, best.whole) == ("s2", "Caro", 3, True)
         assert best.signals
 
@@ -99,16 +99,16 @@ def test_a_question_brings_back_what_answers_it(embedder: Embedder | None) -> No
 def test_the_text_has_days_speakers_and_the_order_of_time() -> None:
     async def work(memory: Memory) -> None:
         await memory.remember("s2", TALK)
-        recalled = await memory.recall("tent bowl race", k=3)
-        assert recalled.text == (
+        result = await memory.recall("tent bowl race", k=3)
+        assert result.text == (
             "[8 May 2023]\n"
             "Caro: I went to a pottery workshop yesterday and made a blue bowl.\n"
             "Mel: Nice! I ran a charity race.\n"
             "[17 Jun]\n"
             "Mel: We are off to the lake with the tent.\n"
         )
-        assert recalled.tokens == count(recalled.text)
-        assert [p.at for p in recalled.passages] == sorted(p.at for p in recalled.passages)
+        assert result.tokens == count(result.text)
+        assert [p.at for p in result.passages] == sorted(p.at for p in result.passages)
 
     run(work)
 
@@ -117,10 +117,10 @@ def test_a_date_in_the_question_finds_what_was_said_or_meant_then() -> None:
     async def work(memory: Memory) -> None:
         await memory.remember("s1", FILLER)
         await memory.remember("s2", TALK)
-        said = await memory.recall("What happened on 17 June 2023?", k=1)
-        assert "tent" in said.text
-        meant = await memory.recall("What did she do on May 7, 2023?", k=1)
-        assert "yesterday" in meant.text
+        on_day = await memory.recall("What happened on 17 June 2023?", k=1)
+        assert "tent" in on_day.text
+        about_day = await memory.recall("What did she do on May 7, 2023?", k=1)
+        assert "yesterday" in about_day.text
 
     run(work)
 
@@ -128,8 +128,8 @@ def test_a_date_in_the_question_finds_what_was_said_or_meant_then() -> None:
 def test_a_standing_rule_is_recalled_though_it_shares_no_word() -> None:
     async def work(memory: Memory) -> None:
         await memory.remember("s1", [*FILLER, {"role": "user", "content": RULE}, *FILLER[::-1]])
-        recalled = await memory.recall("How do I sort a list?", token_budget=100)
-        assert RULE in recalled.text
+        result = await memory.recall("How do I sort a list?", token_budget=100)
+        assert RULE in result.text
 
     RULE = "Always answer with code in Rust."  # noqa: N806 - read as a constant
     run(work)
@@ -141,13 +141,13 @@ def test_a_long_turn_is_recalled_in_part_and_the_gaps_are_shown() -> None:
 
     async def work(memory: Memory) -> None:
         await memory.remember("s", [{"role": "assistant", "content": long, "at": 1.0}])
-        recalled = await memory.recall("What is the launch code?", token_budget=100)
-        (passage,) = recalled.passages
+        result = await memory.recall("What is the launch code?", token_budget=100)
+        (passage,) = result.passages
         assert "heliotrope" in passage.text
         assert not passage.whole
         assert passage.text.startswith("… ")
         assert passage.text.endswith(" …")
-        assert recalled.tokens <= 100
+        assert result.tokens <= 100
 
     run(work)
 
@@ -225,12 +225,12 @@ def test_no_text_is_ever_over_its_budget(
     async def work(memory: Memory) -> None:
         for number, messages in enumerate(sessions):
             await memory.remember(f"s{number}", messages)
-        recalled = await memory.recall(query, token_budget=budget, k=k)
-        sendable = recalled.text.encode("utf-8", "replace").decode()  # a lone surrogate is not
-        assert text_tokens(sendable) == recalled.tokens <= budget  # as tiktoken counts
-        assert k is None or len(recalled.passages) <= k
+        result = await memory.recall(query, token_budget=budget, k=k)
+        sendable = result.text.encode("utf-8", "replace").decode()  # a lone surrogate is not
+        assert text_tokens(sendable) == result.tokens <= budget  # as tiktoken counts
+        assert k is None or len(result.passages) <= k
         again = await memory.recall(query, token_budget=budget, k=k)
-        assert again == recalled
+        assert again == result
 
     run(work)
 
@@ -242,10 +242,10 @@ def test_a_history_remembered_twice_or_in_parts_is_remembered_once(
 ) -> None:
     async def work(memory: Memory) -> None:
         first = await memory.remember("s", messages[:cut])
-        whole = await memory.remember("s", messages)
-        assert whole[:cut] == first
-        assert await memory.remember("s", messages) == whole
-        assert len(await memory.recent("s", 100)) == len(set(whole))
+        all_ids = await memory.remember("s", messages)
+        assert all_ids[:cut] == first
+        assert await memory.remember("s", messages) == all_ids
+        assert len(await memory.recent("s", 100)) == len(set(all_ids))
 
     run(work)
 
@@ -257,7 +257,7 @@ def test_arrays_that_grew_are_those_that_are_built_at_once() -> None:
             if at % 7 == 0:
                 await memory.recall("weather")
         grown = await memory.recall("the workshop with Caro", token_budget=300)
-        memory._held = HeldArrays()
+        memory._cache = ArrayCache()
         assert await memory.recall("the workshop with Caro", token_budget=300) == grown
 
     run(work, embedder=Letters())
@@ -273,14 +273,14 @@ def test_what_another_process_remembers_or_forgets_is_seen_at_once(opener: Opene
     async def work(store: Store) -> None:
         other_store = await open_store(opener.url, clock=opener.clock)
         try:
-            ours, other = memory_of(store), memory_of(other_store)
+            ours, theirs = memory_of(store), memory_of(other_store)
             await ours.remember("s1", FILLER)
             assert "bowl" not in (await ours.recall("a bowl")).text
-            await other.remember("s2", TALK)
+            await theirs.remember("s2", TALK)
             assert "bowl" in (await ours.recall("a bowl")).text
-            await other.forget_turns(session="s2")
+            await theirs.forget_turns(session="s2")
             assert "bowl" not in (await ours.recall("a bowl")).text
-            await other.remember("s2", TALK[:3])
+            await theirs.remember("s2", TALK[:3])
             assert "bowl" in (await ours.recall("a bowl")).text
         finally:
             await other_store.close()
@@ -290,15 +290,15 @@ def test_what_another_process_remembers_or_forgets_is_seen_at_once(opener: Opene
 
 def test_nothing_of_another_scope_is_recalled(opener: Opener) -> None:
     async def work(store: Store) -> None:
-        held = HeldArrays()
-        await memory_of(store, held=held).remember("s", TALK)
+        cache = ArrayCache()
+        await memory_of(store, arrays=cache).remember("s", TALK)
         for scope in (Scope("bob", "blue"), Scope("ann", "red")):
-            theirs = memory_of(store, scope, held=held)
-            recalled = await theirs.recall("blue bowl")
-            assert (recalled.text, recalled.turns) == ("", 0)
+            theirs = memory_of(store, scope, arrays=cache)
+            result = await theirs.recall("blue bowl")
+            assert (result.text, result.turns) == ("", 0)
             assert await theirs.recent("s", 5) == []
             assert await theirs.forget_turns(session="s") == []
-        assert (await memory_of(store, held=held).recall("blue bowl")).turns == len(TALK)
+        assert (await memory_of(store, arrays=cache).recall("blue bowl")).turns == len(TALK)
 
     opener.run(work)
 
@@ -306,15 +306,15 @@ def test_nothing_of_another_scope_is_recalled(opener: Opener) -> None:
 def test_a_scope_too_large_to_be_held_is_searched_by_its_words(
     opener: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recalling, "MOST_TURNS", 10)
+    monkeypatch.setattr(memory_module, "MOST_TURNS", 10)
 
     async def work(store: Store) -> None:
         memory = memory_of(store)
         await memory.remember("s1", FILLER)
         await memory.remember("s2", TALK)
-        recalled = await memory.recall("Who's made bowls at Ann's workshops?", token_budget=100)
-        assert "blue bowl" in recalled.text
-        assert recalled.turns < len(FILLER)
+        result = await memory.recall("Who's made bowls at Ann's workshops?", token_budget=100)
+        assert "blue bowl" in result.text
+        assert result.turns < len(FILLER)
 
     opener.run(work)
 
@@ -353,7 +353,7 @@ def test_turns_of_another_embedder_go_by_words_until_they_are_read_again(opener:
 
 
 class Watched(Letters):
-    """An embedder that is slow, and says in which threads it was asked."""
+    """A slow embedder that records the threads in which it is called."""
 
     name = "watched"
     is_quick = False
@@ -380,21 +380,21 @@ def test_a_slow_embedder_is_never_asked_on_the_event_loop() -> None:
 
 
 def test_vectors_of_two_embedders_are_never_compared(opener: Opener) -> None:
-    """Turns of the other are neither raised nor lowered by their meaning, whoever asks."""
+    """Vectors of another embedder neither raise nor lower a turn."""
 
     async def work(store: Store) -> None:
-        ours, other = memory_of(store, embedder=Letters()), memory_of(store, embedder=Watched())
+        ours, theirs = memory_of(store, embedder=Letters()), memory_of(store, embedder=Watched())
         await ours.remember("s", TALK[:3])
-        await other.remember("s", TALK[3:])
-        for memory, own in ((ours, TALK[:3]), (other, TALK[3:])):
-            recalled = await memory.recall("blue bowl race tent kids", token_budget=3_000)
+        await theirs.remember("s", TALK[3:])
+        for memory, own in ((ours, TALK[:3]), (theirs, TALK[3:])):
+            result = await memory.recall("blue bowl race tent kids", token_budget=3_000)
             contents = {turn["content"] for turn in own}
-            by_meaning = {p.text for p in recalled.passages if p.signals.get("meaning")}
+            by_meaning = {p.text for p in result.passages if p.signals.get("meaning")}
             assert by_meaning
             assert by_meaning <= contents
         assert await ours.reindex() == len(TALK[3:])
         assert await ours.reindex() == 0
-        assert await other.reindex() == len(TALK)
+        assert await theirs.reindex() == len(TALK)
 
     opener.run(work)
 
@@ -409,8 +409,8 @@ def test_meaning_counts_for_more_where_a_better_embedder_reads() -> None:
     def meaning_by(embedder: Embedder) -> float:
         async def work(memory: Memory) -> float:
             await memory.remember("s", TALK)
-            recalled = await memory.recall("blue bowl", token_budget=3_000)
-            return max(abs(p.signals.get("meaning", 0.0)) for p in recalled.passages)
+            result = await memory.recall("blue bowl", token_budget=3_000)
+            return max(abs(p.signals.get("meaning", 0.0)) for p in result.passages)
 
         return run(work, embedder=embedder)
 
@@ -426,8 +426,8 @@ def test_the_engine_remembers_recalls_and_forgets() -> None:
             ids = await engine.remember("s", [*TALK, Remembered(**LAST)])
             assert ids[-1] == "mine"
             assert "blue bowl" in (await engine.recall("a bowl")).text
-            other = await engine.of(Scope("bob"))
-            assert (await other.recall("a bowl")).text == ""
+            theirs = await engine.of(Scope("bob"))
+            assert (await theirs.recall("a bowl")).text == ""
             assert [turn.id for turn in await engine.recent("s", 1)] == ["mine"]
             await engine.forget_turns(ids=["mine"])
             assert len(await engine.recent("s", 9)) == len(TALK)

@@ -27,7 +27,7 @@ from holdfast.store import Scope, Store
 from holdfast.store.records import Edit
 
 if TYPE_CHECKING:
-    from holdfast.memory.recalling import Memory
+    from holdfast.memory.memory import Memory
 
 _MOST_HEADERS = 1_000
 _CUT = Edit(

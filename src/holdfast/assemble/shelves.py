@@ -16,8 +16,8 @@ from holdfast.expand import stale_line
 from holdfast.facts import Ledger, RankedFact
 from holdfast.facts.dates import resolve_dates
 from holdfast.facts.names import ROLES
-from holdfast.memory.held import off_loop
-from holdfast.memory.passages import Passage, heading_of
+from holdfast.memory.array_cache import run_in_thread_if
+from holdfast.memory.passages import Passage, day_heading
 from holdfast.privacy import Policy, find, mask
 from holdfast.quoting import bracketed
 from holdfast.store import RefInfo, Scope, Store
@@ -25,7 +25,7 @@ from holdfast.store.turn_shelf import Remembered
 from holdfast.summarise.fidelity import Rung
 
 if TYPE_CHECKING:
-    from holdfast.memory.recalling import Memory
+    from holdfast.memory.memory import Memory
 
 _SPEAKERS = ("user", "assistant")
 _LOOKED_AT = 50
@@ -98,7 +98,7 @@ class SessionShelves:
         )
         year = self._memory.today().year
         # Masking and dates take up to 2 µs a character: a large budget must not hold up the loop.
-        return await off_loop(
+        return await run_in_thread_if(
             tokens > _ON_LOOP_TOKENS,
             lambda: [self._passage(passage, year) for passage in recalled.passages],
         )
@@ -131,7 +131,7 @@ class SessionShelves:
             words = resolve_dates(words, passage.at, year)
         text = f"{speaker}: {words}"
         level = Rung.RAW if passage.whole else Rung.CONDENSED
-        day = heading_of(passage.at)
+        day = day_heading(passage.at)
         return piece(
             "recalled", passage.turn_id, text, score=passage.score, heading=day, level=level
         )

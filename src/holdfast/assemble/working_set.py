@@ -15,7 +15,7 @@ import msgspec
 from holdfast.assemble.ageing import CUT_CHARACTERS, cut, line
 from holdfast.assemble.intents import LEAST_FACTS
 from holdfast.cite import count
-from holdfast.memory.passages import under
+from holdfast.memory.passages import shorten_heading
 from holdfast.quoting import MEMORY, item
 from holdfast.summarise.fidelity import Rung
 
@@ -117,7 +117,7 @@ def memory_text(working: WorkingSet, *, recall: str, opener: str) -> str:
         heading = ""
         for turn in working.recalled:
             if turn.heading and turn.heading != heading:
-                lines.append(under(heading, turn.heading))
+                lines.append(shorten_heading(heading, turn.heading))
                 heading = turn.heading
             lines.append(item(turn.text))
     if working.summaries:

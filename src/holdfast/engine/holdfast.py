@@ -58,7 +58,7 @@ from holdfast.jobs import (
     fold_summaries,
     summary_queue,
 )
-from holdfast.memory import HeldArrays, Recalled
+from holdfast.memory import ArrayCache, RecallResult
 from holdfast.models.embedding import open_embedder, recall_embedder, tool_embedder
 from holdfast.settings import Settings
 from holdfast.store import Content, Scope, Store, Turn, open_store
@@ -70,7 +70,7 @@ from holdfast.wire import Conversation
 from holdfast.workers import Workers, WorkLimits
 
 if TYPE_CHECKING:
-    from holdfast.memory.recalling import Memory
+    from holdfast.memory.memory import Memory
     from holdfast.toolbox.box import Toolbox
 
 _SAVE_EVERY = 50
@@ -120,7 +120,7 @@ class Holdfast:
         self._finder = SessionFinder(self)
         self.chains = Chains(store, self.scope)
         """Sessions whose history a provider holds."""
-        self.held = HeldArrays()
+        self.held = ArrayCache()
         """What recall keeps in memory of scopes that were asked lately."""
         self.embedder = open_embedder()
         """By which meaning what was said is recalled; None: by words alone."""
@@ -317,14 +317,14 @@ class Holdfast:
     @property
     def memory(self) -> Memory:
         """What was said in this scope, to be recalled."""
-        from holdfast.memory.recalling import Memory  # noqa: PLC0415 - numpy takes 80 ms to load
+        from holdfast.memory.memory import Memory  # noqa: PLC0415 - numpy takes 80 ms to load
 
         return Memory(
             self.store,
             self.scope,
             count=count_text,
             embedder=self.embedder,
-            held=self.held,
+            arrays=self.held,
             clock=self._clock,
         )
 
@@ -347,7 +347,7 @@ class Holdfast:
         k: int | None = None,
         token_budget: int = 1000,
         now: float | None = None,
-    ) -> Recalled:
+    ) -> RecallResult:
         """What was said that a question needs, in so many tokens: see `Memory.recall`."""
         return await self.memory.recall(
             query, session=session, k=k, token_budget=token_budget, now=now

@@ -1,9 +1,9 @@
-"""Recall: what was said, found again by a question and packed under a budget of tokens.
+"""Long-term memory: stores conversation turns and recalls the ones a question needs.
 
-`Memory` stands in `recalling`: with it comes numpy, which takes 80 ms to load.
+Import `Memory` from `holdfast.memory.memory`: it loads numpy, which takes 80 ms.
 """
 
-from holdfast.memory.held import HeldArrays
-from holdfast.memory.passages import Passage, Recalled
+from holdfast.memory.array_cache import ArrayCache
+from holdfast.memory.passages import Passage, RecallResult
 
-__all__ = ["HeldArrays", "Passage", "Recalled"]
+__all__ = ["ArrayCache", "Passage", "RecallResult"]

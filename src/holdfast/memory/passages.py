@@ -1,7 +1,8 @@
-"""What was recalled: passages in the order of time, and the text that shows them.
+"""Recalled passages and their rendering as text.
 
-passages: after ranking. Days stand above, in lines of ours; who speaks stands before what was said,
-whose further lines are set in: so nothing that was said can pass for a line of ours (see voice).
+Passages are in time order below a heading for each day. The speaker's name comes before the text,
+whose further lines are indented, so that nothing in a turn can pass for one of our lines (see
+`quoting`).
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from holdfast.memory.dates import day_of
 from holdfast.store.turn_shelf import Remembered
 
 GAP = " … "
-"""Between pieces of a turn that do not follow each other, and where one begins or ends inside."""
+"""Marks left-out text between two pieces of a turn."""
 
 
-_MONTHS = " Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ")  # in every locale
+# Not from `calendar`, whose names depend on the locale.
+_MONTHS = " Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ")
 
 
 class Passage(msgspec.Struct, frozen=True, kw_only=True):
-    """A turn that was recalled, or parts of it."""
+    """A recalled turn, or parts of it."""
 
     turn_id: str
     session: str
@@ -34,34 +36,34 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     number: int
     text: str
-    """As it stands in the assembled text: whole, or pieces with a gap between."""
+    """The text shown: the whole turn, or pieces with gaps between them."""
     whole: bool
     score: float
     signals: Mapping[str, float]
-    """What raised or lowered the score of its best piece, the strongest first."""
+    """What raised or lowered the score of its best piece, strongest first."""
 
     def __repr__(self) -> str:
         return f"<Passage {self.turn_id}, score {self.score:.2f}>"
 
 
-class Recalled(msgspec.Struct, frozen=True, kw_only=True):
-    """What a question brought back."""
+class RecallResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The passages recalled for a question and their text."""
 
     passages: tuple[Passage, ...]
-    """In the order of time."""
+    """In time order."""
     text: str
     tokens: int
-    """Of the text, all of it counted."""
+    """Tokens of `text`, counted after rendering."""
     budget: int
     turns: int
-    """How many were searched."""
+    """Number of turns searched."""
 
     def __repr__(self) -> str:
-        return f"<Recalled {len(self.passages)} of {self.turns} turns, {self.tokens} tokens>"
+        return f"<RecallResult {len(self.passages)} of {self.turns} turns, {self.tokens} tokens>"
 
 
-def shown(turn: Remembered, spans: Sequence[tuple[int, int]]) -> str:
-    """The parts of a turn that these spans name, in order, joined where they follow each other."""
+def join_spans(turn: Remembered, spans: Sequence[tuple[int, int]]) -> str:
+    """Return the text of these spans of a turn, with a gap mark between separate ones."""
     parts: list[list[int]] = []
     for start, end in sorted(spans):
         if parts and parts[-1][1] == start:
@@ -70,48 +72,48 @@ def shown(turn: Remembered, spans: Sequence[tuple[int, int]]) -> str:
             parts.append([start, end])
     text = GAP.join(turn.content[start:end].strip() for start, end in parts)
     before = "… " if parts[0][0] > 0 else ""
-    behind = " …" if parts[-1][1] < len(turn.content) else ""
-    return f"{before}{text}{behind}"
+    after = " …" if parts[-1][1] < len(turn.content) else ""
+    return f"{before}{text}{after}"
 
 
-def line_of(passage: Passage) -> str:
-    """A passage as it stands in the text."""
+def render_passage(passage: Passage) -> str:
+    """Return a passage as a line of text: speaker and content."""
     speaker = quoting.bracketed(passage.name or passage.role)
     return f"{speaker}: {quoting.indented(passage.text)}\n"
 
 
-def heading_of(at: float) -> str:
-    """The line above what was said on a day."""
-    return f"[{day_named(at)}]"
+def day_heading(at: float) -> str:
+    """Return the heading for passages of the day of a timestamp."""
+    return f"[{format_day(at)}]"
 
 
-def under(above: str, heading: str) -> str:
-    """A heading below another: the year stands where it changes, for in order it is clear."""
+def shorten_heading(previous: str, heading: str) -> str:
+    """Return a heading without its year if the heading before has the same year."""
     day, _, year = heading.rpartition(" ")
-    is_above = year[:-1].isdigit() and year == above.rpartition(" ")[2]
-    return f"{day}]" if is_above else heading
+    is_same_year = year[:-1].isdigit() and year == previous.rpartition(" ")[2]
+    return f"{day}]" if is_same_year else heading
 
 
-def day_named(at: float) -> str:
-    """A day as people write it: few tokens, and no doubt which number is the month."""
-    return _named(day_of(at))
+def format_day(at: float) -> str:
+    """Return a day as "8 May 2023": few tokens, and no doubt which number is the month."""
+    return _format_ordinal(day_of(at))
 
 
 @lru_cache(maxsize=4_096)
-def _named(day: int) -> str:
-    named = date.fromordinal(day)
-    return f"{named.day} {_MONTHS[named.month]} {named.year}"
+def _format_ordinal(day: int) -> str:
+    day_date = date.fromordinal(day)
+    return f"{day_date.day} {_MONTHS[day_date.month]} {day_date.year}"
 
 
-def in_order(passages: Iterable[Passage]) -> list[Passage]:
-    """Passages in the order of time, those of one session together where they share a time."""
+def sort_by_time(passages: Iterable[Passage]) -> list[Passage]:
+    """Sort passages by time, keeping those of one session together where times are equal."""
     return sorted(passages, key=lambda each: (each.at, each.session, each.number))
 
 
-def rendered(passages: Sequence[Passage]) -> str:
-    """The text of passages that are in order."""
-    parts, above = [], ""
-    for heading, of_day in groupby(passages, key=lambda each: heading_of(each.at)):
-        parts += [f"{under(above, heading)}\n", *map(line_of, of_day)]
-        above = heading
+def render_passages(passages: Sequence[Passage]) -> str:
+    """Return the text of passages that are in time order."""
+    parts, previous = [], ""
+    for heading, of_day in groupby(passages, key=lambda each: day_heading(each.at)):
+        parts += [f"{shorten_heading(previous, heading)}\n", *map(render_passage, of_day)]
+        previous = heading
     return "".join(parts)

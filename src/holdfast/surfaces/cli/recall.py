@@ -12,7 +12,7 @@ from rich.table import Column
 
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError
-from holdfast.memory import Passage, Recalled
+from holdfast.memory import Passage, RecallResult
 from holdfast.models.embedding import recall_embedder
 from holdfast.store import Store
 from holdfast.store.turn_shelf import Remembered
@@ -55,7 +55,7 @@ def recall(
     if not question.strip():
         raise HoldfastError("the question is empty", fix='Write: holdfast memory recall "QUESTION"')
 
-    async def work(opened: Store) -> Recalled:
+    async def work(opened: Store) -> RecallResult:
         engine = Holdfast(opened, context.scope)
         engine.embedder = recall_embedder(context.settings)
         if reindex:
@@ -112,7 +112,7 @@ def forget(
     remark_removal(len(turns), "turn", is_done=yes)
 
 
-def _draw(console: Console, recalled: Recalled) -> None:
+def _draw(console: Console, recalled: RecallResult) -> None:
     if not recalled.passages:
         remark("No turn matches." if recalled.turns else "No turns are remembered here yet.")
         return

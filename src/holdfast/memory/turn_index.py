@@ -1,8 +1,7 @@
-"""What recall reads in a turn when it is remembered, and keeps beside it.
+"""The index of a turn: what ranking needs to know about it, built when the turn is stored.
 
-indexing: after pieces, words and dates. A turn is read once; what is found can be made again from
-it at any time, so that an index of another maker, of an older version or of another embedder, is
-replaced and never compared.
+An index can be rebuilt from its turn at any time. One made by another version or embedder is
+replaced, never compared.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import msgspec
 import re2  # type: ignore[import-untyped]
 
 from holdfast.memory import dates
-from holdfast.memory.pieces import Span, pieces_of
+from holdfast.memory.pieces import PieceSpan, split_pieces
 from holdfast.models.protocol import Embedder
 from holdfast.search.postings import encoded
 from holdfast.search.vectors import quantised
@@ -22,7 +21,8 @@ from holdfast.search.words import terms_of, words_of
 
 VERSION = 1
 TIME, FIRST_PERSON, WISH, RULE = 1, 2, 4, 8
-"""Marks of a piece: it speaks of time, of the speaker, of a wish; it sets a standing rule."""
+"""Marks of a piece: it mentions a time, speaks in the first person, states a wish, or sets a
+standing rule."""
 
 _MOST_CAPITALS = 20
 _PATTERNS = {
@@ -38,7 +38,7 @@ _PATTERNS = {
         r"(?:like|love|hate|enjoy|avoid)\b|"
         r"\bwithout (?:using|compromising|relying|losing)\b|\bi (?:can't|cannot) stand\b"
     ),
-    # A rule is said at the beginning of a sentence, or with what it is to hold for.
+    # A rule begins a sentence, or names the case for which it holds.
     RULE: re2.compile(
         r"(?i)(?:^|[.!?\n]\s*)(?:please )?(?:always|never|from now on|whenever i|every time i|"
         r"when i ask|in (?:the )?future,|going forward|do not ever|don't ever)\b|"
@@ -49,83 +49,85 @@ _CAPITALISED = re2.compile(r"[a-z,;]\s+[A-Z][a-z]")
 
 
 class PieceIndex(msgspec.Struct, frozen=True, array_like=True):
-    """What is known of a piece without opening its turn."""
+    """The index of one piece of a turn."""
 
     start: int
     end: int
     tokens: int
     terms: bytes
-    """Numbers of its words, each once, in 4 bytes."""
+    """Ids of its distinct words, 4 bytes each."""
     counts: bytes
-    """How often each stands there."""
+    """How often each word occurs."""
     days: list[int]
-    """Firsts and lasts of the dates that it says, in turn."""
+    """The first and last day of each date that it mentions, flattened."""
     marks: int
     capitals: int
-    """Names, roughly: capitalised words inside sentences."""
+    """Number of capitalised words inside sentences, which are roughly its names."""
 
 
 class TurnIndex(msgspec.Struct, frozen=True, array_like=True):
-    """What is known of a turn."""
+    """The index of a turn."""
 
     pieces: list[PieceIndex]
     vectors: bytes
-    """One for each piece, in 1 byte for each number; none without an embedder."""
+    """One vector per piece, 1 byte per dimension; empty without an embedder."""
     asks: bool
-    """It ends with a question."""
+    """Whether the turn ends with a question."""
 
 
-def maker_of(embedder: Embedder | None) -> str:
-    """Who makes indexes with this embedder."""
+def index_maker(embedder: Embedder | None) -> str:
+    """Return the name of the indexer: its version and its embedder."""
     return f"{VERSION} {'words' if embedder is None else embedder.name}"
 
 
 _decoder = msgspec.msgpack.Decoder(TurnIndex)
 
 
-def decoded(index: bytes) -> TurnIndex:
-    """What `indexes_of` encoded."""
+def decode_index(index: bytes) -> TurnIndex:
+    """Decode an index that `build_indexes` encoded."""
     return _decoder.decode(index)
 
 
-class Readable(msgspec.Struct, frozen=True):
-    """A turn to be read."""
+class TurnText(msgspec.Struct, frozen=True):
+    """A turn that is to be indexed."""
 
     content: str
     at: float
     tokens: int
 
 
-def indexes_of(
-    turns: Sequence[Readable], count: Callable[[str], int], embedder: Embedder | None
+def build_indexes(
+    turns: Sequence[TurnText], count: Callable[[str], int], embedder: Embedder | None
 ) -> list[bytes]:
-    """The index of each turn; texts of all are embedded together."""
-    # Lone surrogates stand for nothing, and re2 does not read them: as many characters stay.
+    """Return the encoded index of each turn; the embedder gets all texts in one call."""
+    # re2 rejects lone surrogates. Replacing each with one character keeps all offsets.
     texts = [turn.content.encode("utf-8", "replace").decode() for turn in turns]
-    spans = [pieces_of(text, turn.tokens, count) for text, turn in zip(texts, turns, strict=True)]
-    shown = [
+    spans = [
+        split_pieces(text, turn.tokens, count) for text, turn in zip(texts, turns, strict=True)
+    ]
+    piece_texts = [
         text[piece.start : piece.end]
         for text, pieces in zip(texts, spans, strict=True)
         for piece in pieces
     ]
-    vectors = None if embedder is None else quantised(embedder.embed(shown))
+    vectors = None if embedder is None else quantised(embedder.embed(piece_texts))
     indexes, at = [], 0
     for text, turn, pieces in zip(texts, turns, spans, strict=True):
-        held = b"" if vectors is None else vectors[at : at + len(pieces)].tobytes()
+        piece_vectors = b"" if vectors is None else vectors[at : at + len(pieces)].tobytes()
         at += len(pieces)
         day = dates.day_of(turn.at)
         index = TurnIndex(
             pieces=[_piece(text[piece.start : piece.end], piece, day) for piece in pieces],
-            vectors=held,
+            vectors=piece_vectors,
             asks=text.rstrip().endswith("?"),
         )
         indexes.append(msgspec.msgpack.encode(index))
     return indexes
 
 
-def _piece(text: str, span: Span, said_on: int) -> PieceIndex:
+def _piece(text: str, piece: PieceSpan, said_on: int) -> PieceIndex:
     terms, counts = encoded(Counter(terms_of(words_of(text))))
-    days = [day for meant in dates.spans_in(text, said_on) for day in meant]
+    days = [day for span in dates.spans_in(text, said_on) for day in span]
     marks = sum(mark for mark, pattern in _PATTERNS.items() if pattern.search(text))
     capitals = 0
     for _ in _CAPITALISED.finditer(text):
@@ -133,9 +135,9 @@ def _piece(text: str, span: Span, said_on: int) -> PieceIndex:
         if capitals == _MOST_CAPITALS:
             break
     return PieceIndex(
-        start=span.start,
-        end=span.end,
-        tokens=span.tokens,
+        start=piece.start,
+        end=piece.end,
+        tokens=piece.tokens,
         terms=terms,
         counts=counts,
         days=days,

@@ -1,8 +1,8 @@
-"""Choose what goes into a budget of tokens, best first by worth for its length.
+"""Select pieces for a token budget, by score and length.
 
-packing: after ranking and passages. First pieces are chosen by numbers alone, with what their lines
-will cost; then the chosen turns are opened, the text is counted as it stands, and the least worthy
-leave until it fits: so the budget holds for the text and not for an estimate.
+Pieces are first selected by estimated cost. Then the turns are read, the rendered text is counted,
+and the worst passages are dropped until it fits: the budget holds for the text, not for an
+estimate.
 """
 
 from __future__ import annotations
@@ -13,56 +13,56 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.memory.arrays import ScopeArrays
-from holdfast.memory.passages import Passage, in_order, rendered, shown
-from holdfast.memory.ranking import Ranked
+from holdfast.memory.passages import Passage, join_spans, render_passages, sort_by_time
+from holdfast.memory.ranking import PieceScores
 from holdfast.memory.weights import DENSITY
 from holdfast.search import top
 from holdfast.store.turn_shelf import Remembered
 
 _HEADROOM = 1.02
-"""More is chosen than fits by the costs of single pieces: together they take a little less, and
-what is over leaves again when the text is counted."""
+"""Factor by which the estimate may exceed the budget: rendered together, pieces take a little less
+than one by one. The excess is dropped when the text is counted."""
 _HEADER_TOKENS = 4
-"""Of a day; the first has its year too, which is three more."""
+"""Tokens of a day heading. The first heading has a year too, which takes three more."""
 _GAP_TOKENS = 2
-_LOOKED_AT = 3_000
-"""Pieces that are tried at most: behind these nothing is worth its room."""
+_MOST_PIECES = 3_000
+"""Maximum pieces that are tried; no later piece is worth its tokens."""
 _MISSES = 40
-"""Pieces in a row without room, after which there is none."""
+"""Pieces in a row that do not fit, after which the selection ends."""
 _SIGNALS = 6
 
 
-class Chosen(NamedTuple):
-    """A turn that is to be shown, with its pieces."""
+class TurnSelection(NamedTuple):
+    """A turn to be shown and its selected pieces."""
 
     turn: int
     pieces: list[int]
     worth: float
-    """Of its best piece, for its length."""
+    """Worth of the best piece: its score less the price of its tokens."""
 
 
-class Room(NamedTuple):
-    """What there is room for."""
+class RecallLimits(NamedTuple):
+    """Limits of a recall."""
 
     budget: int
-    most: int | None
-    """Turns."""
+    max_turns: int | None
     session: str | None
-    """Only of this one."""
+    """The only session to select from; None for all."""
 
 
-def choose(
-    arrays: ScopeArrays, ranked: Ranked, room: Room, count: Callable[[str], int]
-) -> list[Chosen]:
-    """Pieces by worth until the budget is used, by their turns, the worthiest first."""
+def select_turns(
+    arrays: ScopeArrays, ranked: PieceScores, limits: RecallLimits, count: Callable[[str], int]
+) -> list[TurnSelection]:
+    """Return the turns of the best pieces that fit the budget, best turn first."""
     tokens = arrays.tokens.all
-    # The space belongs to the first word behind it, and the end of the line to the full stop.
+    # No token for the space and the newline: the space joins the next word, the newline the full
+    # stop.
     lines = [count(f"{name}:") for name in arrays.names]
     worth = ranked.scores - np.float32(DENSITY) * np.log(np.maximum(tokens, 1)).astype(np.float32)
-    if room.session is not None:
-        number = arrays.sessions.get(room.session, -1)
+    if limits.session is not None:
+        number = arrays.sessions.get(limits.session, -1)
         worth = np.where((arrays.session.all == number)[arrays.turn.all], worth, -np.inf)
-    best = top.best(worth, _LOOKED_AT, later_first=True)
+    best = top.best(worth, _MOST_PIECES, later_first=True)
     turns = arrays.turn.all[best]
     rows = zip(
         best.tolist(),
@@ -73,37 +73,42 @@ def choose(
         arrays.name.all[turns].tolist(),
         strict=True,
     )
-    chosen: dict[int, Chosen] = {}
+    chosen: dict[int, TurnSelection] = {}
     days: set[int] = set()
-    left, misses = round(room.budget * _HEADROOM), 0
+    remaining, misses = round(limits.budget * _HEADROOM), 0
     for piece, turn, value, size, day, name in rows:
         if value == -np.inf or misses > _MISSES:
             break
         is_new = turn not in chosen
         cost = size + (lines[name] if is_new else _GAP_TOKENS)
         cost += 0 if day in days else _HEADER_TOKENS
-        if cost > left or (is_new and room.most is not None and len(chosen) >= room.most):
+        if cost > remaining or (
+            is_new and limits.max_turns is not None and len(chosen) >= limits.max_turns
+        ):
             misses += 1
             continue
-        left, misses = left - cost, 0
+        remaining, misses = remaining - cost, 0
         days.add(day)
-        chosen.setdefault(turn, Chosen(turn, [], value)).pieces.append(piece)
+        chosen.setdefault(turn, TurnSelection(turn, [], value)).pieces.append(piece)
     return list(chosen.values())
 
 
-def passages_of(
+def build_passages(
     arrays: ScopeArrays,
-    ranked: Ranked,
-    chosen: Sequence[Chosen],
-    opened: Mapping[int, Remembered],
+    ranked: PieceScores,
+    chosen: Sequence[TurnSelection],
+    turns_by_place: Mapping[int, Remembered],
 ) -> list[Passage]:
-    """Chosen turns, opened: by their places in the store; those that went meanwhile are missing."""
+    """Return the passages of the selected turns; turns deleted in the meantime are left out.
+
+    `turns_by_place` has the turns by their places in the store.
+    """
     scores, start, end = ranked.scores, arrays.start.all, arrays.end.all
     best = [max(each.pieces, key=scores.__getitem__) for each in chosen]
     parts = np.stack([values[best] for values in ranked.signals.values()], axis=1).tolist()
     passages = []
     for each, piece, values in zip(chosen, best, parts, strict=True):
-        turn = opened.get(int(arrays.place.all[each.turn]))
+        turn = turns_by_place.get(int(arrays.place.all[each.turn]))
         if turn is None:
             continue
         spans = list(zip(start[each.pieces].tolist(), end[each.pieces].tolist(), strict=True))
@@ -116,7 +121,7 @@ def passages_of(
                 name=turn.name,
                 at=turn.at,
                 number=turn.number,
-                text=shown(turn, spans),
+                text=join_spans(turn, spans),
                 whole=is_all and max(stop for _, stop in spans) >= len(turn.content),
                 score=float(scores[piece]),
                 signals=_strongest(dict(zip(ranked.signals, values, strict=True))),
@@ -130,19 +135,22 @@ def _strongest(parts: Mapping[str, float]) -> dict[str, float]:
     return {name: round(value, 3) for name, value in ordered[:_SIGNALS] if round(value, 3)}
 
 
-def packed(
+def fit_passages(
     passages: Sequence[Passage], budget: int, count: Callable[[str], int]
 ) -> tuple[list[Passage], str, int]:
-    """As many passages, the worthiest first, as fit: in order, with their text and its tokens."""
-    fitting = list(passages)
-    while fitting:
-        ordered = in_order(fitting)
-        text = rendered(ordered)
+    """Return the best passages that fit, in time order, with their text and its token count.
+
+    `passages` are in order of worth, best first.
+    """
+    remaining = list(passages)
+    while remaining:
+        ordered = sort_by_time(remaining)
+        text = render_passages(ordered)
         tokens = count(text)
         if tokens <= budget:
             return ordered, text, tokens
-        # Each passage that leaves frees about its share: as many go as the excess needs.
+        # Each dropped passage frees about its own tokens: drop as many as cover the excess.
         excess = tokens - budget
-        while fitting and excess > 0:
-            excess -= max(1, count(fitting.pop().text))
+        while remaining and excess > 0:
+            excess -= max(1, count(remaining.pop().text))
     return [], "", 0
