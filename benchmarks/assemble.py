@@ -27,7 +27,7 @@ from holdfast.assemble import AssembledContext
 from holdfast.assemble.intents import PACKS
 from holdfast.engine import Holdfast
 from holdfast.facts import Fact
-from holdfast.facts.dates import resolve_dates
+from holdfast.facts.dates import insert_dates
 from holdfast.search.words import words_of
 from holdfast.settings import Settings
 
@@ -217,4 +217,4 @@ def _stands(turn: dict[str, object], text: str) -> bool:
     content, at = str(turn["content"]), turn["at"]
     assert isinstance(at, float)
     year = datetime.now(UTC).year
-    return stands_in(content, text) or stands_in(resolve_dates(content, at, year), text)
+    return stands_in(content, text) or stands_in(insert_dates(content, at, year), text)

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import ratios
-from holdfast.facts import Indexes, Ledger
+from holdfast.facts import FactIndexCache, Ledger
 from holdfast.models.embedding import open_embedder
 from holdfast.models.protocol import Embedder
 from holdfast.search.words import fact_terms
@@ -69,7 +69,7 @@ async def _measure(
     store = await open_store(url)
     if not (await store.facts.changes(_SCOPE)).counter:
         await _fill(kind, url, count)
-    ledger = Ledger(store, _SCOPE, Indexes(store, embedder))
+    ledger = Ledger(store, _SCOPE, FactIndexCache(store, embedder))
     began = time.perf_counter()
     await ledger.top("begin")
     first = time.perf_counter() - began

@@ -1,4 +1,4 @@
-"""Relative dates in quoted turns: the date that is meant behind them, and nothing else changed."""
+"""Relative dates in quoted turns: their date is added after them, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.facts.dates import resolve_dates
+from holdfast.facts.dates import insert_dates
 
 SAID = date(2023, 4, 29)
 AT = datetime(2023, 4, 29, 13, 30, tzinfo=UTC).timestamp()
@@ -32,7 +32,7 @@ OURS = re.compile(r" \[(?:week(?:end)? of )?(?:\d{1,2} )?(?:[A-Z][a-z]+ )?\d{4}\
     ],
 )
 def test_the_date_stands_behind_the_words(text: str, resolved: str) -> None:
-    assert resolve_dates(text, AT, 2023) == resolved
+    assert insert_dates(text, AT, 2023) == resolved
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def test_the_date_stands_behind_the_words(text: str, resolved: str) -> None:
     ],
 )
 def test_code_and_quotations_stay_as_they_are(text: str) -> None:
-    assert resolve_dates(text, AT, 2023) == text
+    assert insert_dates(text, AT, 2023) == text
 
 
 @pytest.mark.parametrize("at", [None, float("inf"), float("nan"), 1e300, -1e300])
 def test_without_a_day_nothing_is_added(at: float | None) -> None:
-    assert resolve_dates("yesterday", at) == "yesterday"
+    assert insert_dates("yesterday", at) == "yesterday"
 
 
 WORDS = st.sampled_from(
@@ -72,16 +72,16 @@ TEXTS = st.lists(st.one_of(WORDS, st.text(max_size=3))).map(" ".join)
 def test_without_our_brackets_the_turn_is_the_original(text: str, day: date) -> None:
     text = re.sub(r"\d", "", text)  # no bracket of the text's own looks like ours
     at = datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
-    resolved = resolve_dates(text, at)
+    resolved = insert_dates(text, at)
     assert OURS.sub("", resolved) == text
-    assert resolve_dates(text, at) == resolved
+    assert insert_dates(text, at) == resolved
 
 
 @given(days=st.integers(1, 999), day=st.dates(date(1980, 1, 1), date(2100, 1, 1)))
 def test_days_are_counted_from_when_it_was_said(days: int, day: date) -> None:
     at = datetime(day.year, day.month, day.day, 23, 59, tzinfo=UTC).timestamp()
-    meant = day - timedelta(days)
-    written = f"{meant.day} {calendar.month_name[meant.month]}"
-    with_year = written if meant.year == day.year else f"{written} {meant.year}"
-    assert resolve_dates(f"{days} days ago", at, day.year) == f"{days} days ago [{with_year}]"
-    assert resolve_dates(f"{days} days ago", at) == f"{days} days ago [{written} {meant.year}]"
+    date_then = day - timedelta(days)
+    written = f"{date_then.day} {calendar.month_name[date_then.month]}"
+    with_year = written if date_then.year == day.year else f"{written} {date_then.year}"
+    assert insert_dates(f"{days} days ago", at, day.year) == f"{days} days ago [{with_year}]"
+    assert insert_dates(f"{days} days ago", at) == f"{days} days ago [{written} {date_then.year}]"

@@ -1,4 +1,4 @@
-"""The ledger: what is found for a question, what takes whose place, what may not be stored."""
+"""The ledger: search, superseding, forgetting, and text that may not be stored."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import pytest
 
 from holdfast.errors import PrivacyError, StoreConflictError, StoreError
-from holdfast.facts import Fact, FactFilter, Indexes, Ledger, RankedFact, get_top_facts
-from holdfast.facts.index import HALF_LIVES
-from holdfast.facts.indexes import MOST_ROWS
+from holdfast.facts import Fact, FactFilter, FactIndexCache, Ledger, RankedFact, get_top_facts
+from holdfast.facts.fact_index import HALF_LIVES
+from holdfast.facts.index_cache import MOST_ROWS
 from holdfast.store import Scope, Store, open_store
 from holdfast.store.opening import open_memory
 from tests.privacy.made import UPPER, run
@@ -22,7 +22,7 @@ DAY = 86_400.0
 
 
 def ledger_of(store: Store, clock: Clock | None = None, scope: Scope = HERE) -> Ledger:
-    return Ledger(store, scope, Indexes(store, None), clock=clock or Clock())
+    return Ledger(store, scope, FactIndexCache(store, None), clock=clock or Clock())
 
 
 def with_ledger(work: Callable[[Ledger], Coroutine[Any, Any, T]]) -> T:
@@ -112,11 +112,11 @@ def test_a_session_limits_what_is_found() -> None:
 
 def test_a_superseded_fact_takes_no_place_in_its_session() -> None:
     async def work(ledger: Ledger) -> None:
-        told = {"subject": "Deadline", "said_by": "Ann", "session": "a"}
+        source = {"subject": "Deadline", "said_by": "Ann", "session": "a"}
         await noted(ledger, *(f"Walk number {n} was long" for n in range(60)), session="a")
-        await noted(ledger, "The deadline is on 1 May in Graz", at=1.0, **told)
+        await noted(ledger, "The deadline is on 1 May in Graz", at=1.0, **source)
         assert len(await ledger.top("deadline", "a", k=1)) == 1  # from here on it is indexed
-        await noted(ledger, "It is later", at=2.0, **told)
+        await noted(ledger, "It is later", at=2.0, **source)
         best = texts(await ledger.top("Is the deadline on 1 May in Graz?", "a", k=1))
         assert len(best) == 1
         assert "1 May" not in best[0]
@@ -126,14 +126,14 @@ def test_a_superseded_fact_takes_no_place_in_its_session() -> None:
 
 def test_a_newer_value_supersedes_and_contradictions_are_shown() -> None:
     async def work(ledger: Ledger) -> None:
-        told = {"subject": "Deadline ", "said_by": "Ann"}
-        (old,) = await noted(ledger, "The deadline is 1 May", at=1.0, **told)
+        source = {"subject": "Deadline ", "said_by": "Ann"}
+        (old,) = await noted(ledger, "The deadline is 1 May", at=1.0, **source)
         assert (await ledger.top("deadline"))[0].contradicts == ()
-        (new,) = await noted(ledger, "The deadline is 2 May", at=2.0, **told)
-        told["said_by"] = "Bob"
-        (other,) = await noted(ledger, "The deadline is 9 May", at=3.0, **told)
+        (new,) = await noted(ledger, "The deadline is 2 May", at=2.0, **source)
+        source["said_by"] = "Bob"
+        (bobs,) = await noted(ledger, "The deadline is 9 May", at=3.0, **source)
         best = {each.fact.id: each.contradicts for each in await ledger.top("deadline")}
-        assert best == {new.id: (other.id,), other.id: (new.id,)}
+        assert best == {new.id: (bobs.id,), bobs.id: (new.id,)}
         assert [each.id for each in await ledger.history(new.id)] == [old.id, new.id]
 
     with_ledger(work)
@@ -145,9 +145,9 @@ def test_a_fact_can_be_put_in_the_place_of_another_once() -> None:
         fresh = await ledger.supersede(old.id, "Ann likes coffee", source_ref="m2")
         assert (fresh.tags, fresh.kind) == (("taste",), "entity")
         assert texts(await ledger.top("what does Ann like?")) == ["Ann likes coffee"]
-        for gone in (old.id, "nobody"):
+        for missing_id in (old.id, "nobody"):
             with pytest.raises(StoreConflictError):
-                await ledger.supersede(gone, "Ann likes milk", source_ref="m3")
+                await ledger.supersede(missing_id, "Ann likes milk", source_ref="m3")
 
     with_ledger(work)
 
@@ -176,8 +176,8 @@ def test_secrets_are_refused_whatever_the_policy() -> None:
         messages = [{"role": "user", "content": f"I put the key {key} into the vault in Rome."}]
         assert await ledger.extract(messages) == []
         assert await ledger.latest() == []
-        (kept,) = await noted(ledger, "Ann's address is ann@firm.example.org")
-        assert "ann@firm" in kept.text
+        (stored,) = await noted(ledger, "Ann's address is ann@firm.example.org")
+        assert "ann@firm" in stored.text
 
     with_ledger(work)
 
@@ -185,9 +185,9 @@ def test_secrets_are_refused_whatever_the_policy() -> None:
 def test_personal_data_is_masked_if_the_policy_says_so() -> None:
     async def work() -> None:
         store = open_memory()
-        ledger = Ledger(store, HERE, Indexes(store, None), privacy="mask")
-        (kept,) = await noted(ledger, "Ann's address is ann@firm.example.org")
-        assert kept.text == "Ann's address is [email masked]"
+        ledger = Ledger(store, HERE, FactIndexCache(store, None), privacy="mask")
+        (stored,) = await noted(ledger, "Ann's address is ann@firm.example.org")
+        assert stored.text == "Ann's address is [email masked]"
 
     asyncio.run(work())
 
@@ -195,17 +195,17 @@ def test_personal_data_is_masked_if_the_policy_says_so() -> None:
 def test_two_processes_on_one_file_see_each_others_facts_at_once(tmp_path: object) -> None:
     async def work() -> None:
         url = f"sqlite:///{tmp_path}/holdfast.db"
-        one, other = [await open_store(url) for _ in range(2)]
-        here, there = ledger_of(one), ledger_of(other)
-        (old,) = await noted(here, "Ann lives in Rome", subject="home", at=1.0)
-        assert texts(await there.top("Ann")) == ["Ann lives in Rome"]
-        await noted(there, "Ann lives in Oslo", subject="home", at=2.0)
-        assert texts(await here.top("Ann")) == ["Ann lives in Oslo"]
-        await here.forget(FactFilter(words="oslo"))
-        assert await there.top("Ann") == []
-        assert [each.id for each in await there.history(old.id)] == [old.id]
-        await one.close()
-        await other.close()
+        first_store, second_store = [await open_store(url) for _ in range(2)]
+        first, second = ledger_of(first_store), ledger_of(second_store)
+        (old,) = await noted(first, "Ann lives in Rome", subject="home", at=1.0)
+        assert texts(await second.top("Ann")) == ["Ann lives in Rome"]
+        await noted(second, "Ann lives in Oslo", subject="home", at=2.0)
+        assert texts(await first.top("Ann")) == ["Ann lives in Oslo"]
+        await first.forget(FactFilter(words="oslo"))
+        assert await second.top("Ann") == []
+        assert [each.id for each in await second.history(old.id)] == [old.id]
+        await first_store.close()
+        await second_store.close()
 
     asyncio.run(work())
 
@@ -214,11 +214,11 @@ def test_indexes_of_scopes_that_were_asked_long_ago_are_let_go(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert MOST_ROWS > 100_000
-    monkeypatch.setattr("holdfast.facts.indexes.MOST_ROWS", 5)
+    monkeypatch.setattr("holdfast.facts.index_cache.MOST_ROWS", 5)
 
     async def work() -> None:
         store = open_memory()
-        indexes = Indexes(store, None)
+        indexes = FactIndexCache(store, None)
         ledgers = [Ledger(store, Scope("ann", f"w{n}"), indexes) for n in range(4)]
         for _ in range(2):
             for ledger in ledgers:
@@ -230,7 +230,7 @@ def test_indexes_of_scopes_that_were_asked_long_ago_are_let_go(
 
 
 def test_an_index_of_many_changes_is_built_anew_and_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.facts.indexes._AT_ONCE", 5)
+    monkeypatch.setattr("holdfast.facts.index_cache._AT_ONCE", 5)
 
     async def work() -> None:
         ledger = ledger_of(open_memory())
@@ -246,7 +246,7 @@ def test_an_index_of_many_changes_is_built_anew_and_right(monkeypatch: pytest.Mo
 def test_nobody_finds_the_facts_of_others() -> None:
     async def work() -> None:
         store = open_memory()
-        indexes = Indexes(store, None)
+        indexes = FactIndexCache(store, None)
         mine, theirs = Ledger(store, HERE, indexes), Ledger(store, OTHER_USER, indexes)
         (fact,) = await noted(mine, "Ann lives in Rome", standing=True)
         assert await theirs.top("Ann Rome") == []
@@ -259,8 +259,10 @@ def test_nobody_finds_the_facts_of_others() -> None:
 
 def test_extracted_facts_have_the_tags_that_were_given() -> None:
     async def work(ledger: Ledger) -> None:
-        said = [{"role": "user", "content": "I moved to Oslo last week.", "id": "m1", "at": 1e9}]
-        (fact,) = await ledger.extract(said, session="a", tags=("travel",))
+        messages = [
+            {"role": "user", "content": "I moved to Oslo last week.", "id": "m1", "at": 1e9}
+        ]
+        (fact,) = await ledger.extract(messages, session="a", tags=("travel",))
         assert fact.tags == ("travel",)
         assert [each.text for each in await ledger.latest(tag="travel")] == [fact.text]
 

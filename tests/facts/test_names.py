@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.facts import Indexes, Ledger, RankedFact
-from holdfast.facts.names import names_in
+from holdfast.facts import FactIndexCache, Ledger, RankedFact
+from holdfast.facts.names import find_names
 from holdfast.search.words import fact_terms
 from holdfast.store.opening import open_memory
 from tests.store.harness import HERE
@@ -18,7 +18,7 @@ SPEAKERS = frozenset({"ann", "lee", "user"})
 
 
 @pytest.mark.parametrize(
-    ("question", "speakers", "things"),
+    ("question", "speakers", "objects"),
     [
         ("What did Ann's sister buy?", {"ann"}, []),
         ("what did ann buy?", {"ann"}, []),
@@ -32,30 +32,30 @@ SPEAKERS = frozenset({"ann", "lee", "user"})
         ("", set(), []),
     ],
 )
-def test_names_of_a_question(question: str, speakers: set[str], things: list[str]) -> None:
-    names = names_in(question, SPEAKERS)
+def test_names_of_a_question(question: str, speakers: set[str], objects: list[str]) -> None:
+    names = find_names(question, SPEAKERS)
     assert names.speakers == speakers
-    assert names.things == tuple(tuple(fact_terms(thing)) for thing in things)
+    assert names.objects == tuple(tuple(fact_terms(each)) for each in objects)
 
 
 def test_of_a_pasted_page_only_both_ends_are_read() -> None:
-    names = names_in("the Apollo " + "of Jupiter " * 9_000 + "x" * 2_000 + " Ann", SPEAKERS)
+    names = find_names("the Apollo " + "of Jupiter " * 9_000 + "x" * 2_000 + " Ann", SPEAKERS)
     assert names.speakers == {"ann"}
-    assert len(names.things) == 2
+    assert len(names.objects) == 2
 
 
-Said = tuple[str, str, bool]
-"""Who said it, the words, and whether it stands."""
+SaidFact = tuple[str, str, bool]
+"""Speaker, text, and whether it is a standing fact."""
 
 
-def ranked(facts: list[Said], question: str, most: int = 12) -> list[RankedFact]:
+def ranked(facts: list[SaidFact], question: str, limit: int = 12) -> list[RankedFact]:
     async def work() -> list[RankedFact]:
         store = open_memory()
-        ledger = Ledger(store, HERE, Indexes(store, None))
+        ledger = Ledger(store, HERE, FactIndexCache(store, None))
         for number, (speaker, words, stands) in enumerate(facts):
             text = f"{speaker}: {words} {number}"
             await ledger.add(text, source_ref="m", said_by=speaker, standing=stands, at=number)
-        return await ledger.top(question, k=most)
+        return await ledger.top(question, k=limit)
 
     return asyncio.run(work())
 
@@ -76,7 +76,7 @@ def test_people_count_before_things() -> None:
 
 def test_instructions_of_somebody_else_have_no_reserved_place() -> None:
     facts = [*[("Ann", "I paint", False)] * 4, *[("Ben", "I always paint", True)] * 4]
-    best = ranked([*facts, ("User", "Always answer in German", True)], "What of Ann?", most=4)
+    best = ranked([*facts, ("User", "Always answer in German", True)], "What of Ann?", limit=4)
     assert sorted(each.fact.said_by for each in best) == ["Ann", "Ann", "Ann", "User"]
 
 
@@ -90,13 +90,13 @@ QUESTIONS = st.sampled_from(
 @given(st.lists(st.tuples(people, sayings, st.booleans()), max_size=12), QUESTIONS, st.integers(1))
 @settings(max_examples=60, deadline=None)
 def test_what_is_named_comes_first_and_nothing_is_lost(
-    facts: list[Said], question: str, most: int
+    facts: list[SaidFact], question: str, limit: int
 ) -> None:
-    best = ranked(facts, question, min(most, 20))
+    best = ranked(facts, question, min(limit, 20))
     flags = [each.named for each in best]
     assert flags == sorted(flags, reverse=True)
     assert [each.score for each in best] == sorted((each.score for each in best), reverse=True)
-    assert len(best) == min(len(facts), most, 20)
+    assert len(best) == min(len(facts), limit, 20)
     names = [name for name in ("Ann", "Ben", "Apollo", "Rome") if name in question]
     for each in best:
         assert each.named == any(name in each.fact.text for name in names)

@@ -1,7 +1,7 @@
-"""Whatever is added, superseded and forgotten in whatever order: what is found is current and ours.
+"""Facts added, superseded and forgotten in any order: only current facts of the scope are found.
 
-Three ledgers of two users share a store; each has a model of what it must know. Both the store in
-memory and the file are driven, and every answer of `top` is held against the model.
+Three ledgers of two users share a store, and each has a model of its facts. Both the store in
+memory and the file are driven, and every answer of `top` is compared with the model.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from holdfast.errors import StoreConflictError
-from holdfast.facts import Fact, FactFilter, Indexes, Ledger
+from holdfast.facts import Fact, FactFilter, FactIndexCache, Ledger
 from holdfast.facts.ledger import SECRETS
 from holdfast.privacy import find
 from holdfast.store import Scope, open_store
@@ -33,7 +33,7 @@ subjects = st.sampled_from(["", "car", "house"])
 
 
 class Ledgers(RuleBasedStateMachine):
-    """The ledger against a dictionary of what is current."""
+    """The ledger against a dictionary of the current facts."""
 
     url = "memory:"
 
@@ -43,7 +43,7 @@ class Ledgers(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         url = self.url.format(folder=self.folder.name)
         self.store = self.do(open_store(url))
-        indexes = Indexes(self.store, None)
+        indexes = FactIndexCache(self.store, None)
         self.ledgers = [Ledger(self.store, scope, indexes) for scope in SCOPES]
         self.current: list[dict[str, Fact]] = [{} for _ in SCOPES]
         self.superseded: list[set[str]] = [set() for _ in SCOPES]
@@ -78,8 +78,8 @@ class Ledgers(RuleBasedStateMachine):
 
     @rule(who=whose, text=texts, data=st.data())
     def supersede(self, who: int, text: str, data: st.DataObject) -> None:
-        there = self.current[who].keys() | self.superseded[who]
-        candidates = [fact_id for fact_id in self.added[who] if fact_id in there]
+        existing = self.current[who].keys() | self.superseded[who]
+        candidates = [fact_id for fact_id in self.added[who] if fact_id in existing]
         if not candidates:
             return
         old = data.draw(st.sampled_from(candidates))
@@ -93,11 +93,11 @@ class Ledgers(RuleBasedStateMachine):
 
     @rule(who=whose, words=st.sampled_from(["car", "is b", "nobody"]))
     def forget(self, who: int, words: str) -> None:
-        gone = {fact.id for fact in self.do(self.ledgers[who].forget(FactFilter(words=words)))}
+        forgotten = {fact.id for fact in self.do(self.ledgers[who].forget(FactFilter(words=words)))}
         for fact_id, fact in list(self.current[who].items()):
-            assert (fact_id in gone) == (words in fact.text)
-        self.current[who] = {i: f for i, f in self.current[who].items() if i not in gone}
-        self.superseded[who] -= gone
+            assert (fact_id in forgotten) == (words in fact.text)
+        self.current[who] = {i: f for i, f in self.current[who].items() if i not in forgotten}
+        self.superseded[who] -= forgotten
 
     @invariant()
     def what_is_found_is_current_and_ours(self) -> None:
@@ -148,7 +148,7 @@ TEMPLATES = st.sampled_from(
 def test_no_secret_becomes_a_fact(key: str, template: str, around: str) -> None:
     async def work() -> None:
         store = open_memory()
-        ledger = Ledger(store, HERE, Indexes(store, None))
+        ledger = Ledger(store, HERE, FactIndexCache(store, None))
         text = f"{around} {template.format(key)}"
         await ledger.extract([{"role": "user", "content": text}])
         await ledger.extract(f'{{"id": "a1", "name": "{key}", "state": "on"}}', source_ref="r")
@@ -164,7 +164,7 @@ def test_no_secret_becomes_a_fact(key: str, template: str, around: str) -> None:
 def test_any_message_gives_facts_that_can_be_stored(text: str) -> None:
     async def work() -> None:
         store = open_memory()
-        ledger = Ledger(store, HERE, Indexes(store, None))
+        ledger = Ledger(store, HERE, FactIndexCache(store, None))
         sentence = f"I met {text} in Rome on 3 May. {text}"
         for fact in await ledger.extract([{"role": "user", "content": sentence, "id": "m"}]):
             assert len(fact.text) <= 500

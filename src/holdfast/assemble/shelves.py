@@ -14,7 +14,7 @@ import msgspec
 from holdfast.assemble.working_set import LOW_SIMILARITY, Piece, piece
 from holdfast.expand import stale_line
 from holdfast.facts import Ledger, RankedFact
-from holdfast.facts.dates import resolve_dates
+from holdfast.facts.dates import insert_dates
 from holdfast.facts.names import ROLES
 from holdfast.memory.array_cache import run_in_thread_if
 from holdfast.memory.passages import Passage, day_heading
@@ -128,7 +128,7 @@ class SessionShelves:
         speaker = bracketed(passage.name or passage.role)
         words = self._shown(passage.text)
         if passage.role in _SPEAKERS:  # results of tools are data, not speech
-            words = resolve_dates(words, passage.at, year)
+            words = insert_dates(words, passage.at, year)
         text = f"{speaker}: {words}"
         level = Rung.RAW if passage.whole else Rung.CONDENSED
         day = day_heading(passage.at)

@@ -45,8 +45,8 @@ from holdfast.engine.session import (
 from holdfast.errors import DamagedContentError, RefCollisionError, StoreError
 from holdfast.expand import ExpandOptions, Expansion, missing, note_of
 from holdfast.expand.tool import NAME
-from holdfast.facts import Indexes, Ledger, fact_jobs
-from holdfast.facts.reading import job_of, reads
+from holdfast.facts import FactIndexCache, Ledger, fact_jobs
+from holdfast.facts.fact_reader import fact_job, is_long_enough
 from holdfast.facts.values import MOST_BYTES
 from holdfast.faults import logged_faults
 from holdfast.fitting import FitOptions, Fitted, fit_request
@@ -100,8 +100,8 @@ class Holdfast:
         self.live = LiveSessions()
         """Sessions that are kept in memory; others come back from the store."""
         self.workers = workers or Workers(WorkLimits(processes=0))
-        """Who reads large contents; without any, this process does."""
-        indexes, privacy = Indexes(store, open_embedder()), self.options.rules.privacy
+        """Who is_long_enough large contents; without any, this process does."""
+        indexes, privacy = FactIndexCache(store, open_embedder()), self.options.rules.privacy
         self.facts = Ledger(store, self.scope, indexes, privacy=privacy, clock=clock)
         """What was said, as statements that stand on their own."""
         self.titles = True
@@ -109,7 +109,7 @@ class Holdfast:
         self.learns = False
         """Whether facts are taken from what is cited."""
         self.reading: Settings | None = None
-        """By which a model reads results for facts in the background; None: none does."""
+        """By which a model is_long_enough results for facts in the background; None: none does."""
         self._learning: set[asyncio.Task[None]] = set()
         self.summary_queue: SummaryQueue | None = None
         """Has contents summarised that are read again; None if no model is named for that."""
@@ -257,8 +257,8 @@ class Holdfast:
                 await self.facts.extract(
                     text, session=scope.session, source_ref=content.ref_id, tool=tool
                 )
-            if self.reading is not None and reads(content):
-                await self.store.jobs.enqueue(scope, [job_of(content)])
+            if self.reading is not None and is_long_enough(content):
+                await self.store.jobs.enqueue(scope, [fact_job(content)])
 
     def _learn_soon(self, scope: Scope, contents: Sequence[Content]) -> None:
         """Take the facts from the results of a request, which does not wait for that."""

@@ -1,9 +1,8 @@
-"""clauses: a message taken apart into statements that may stand alone, each with its place.
+"""Split a message into clauses that may be facts, each with its place in the message.
 
-clauses: before dates. Code, quotations, headings, tables and lists are left out: they say
-nothing of who wrote the message. A sentence is parted where a new statement of the speaker begins
-(`…, and I …`) and where a question or a request does (`…, can you …?`), for people say in one
-breath what they are and what they want.
+Code, quotations, headings, tables and lists are left out: they do not describe the sender. A
+sentence is split where a new statement of the speaker begins (`…, and I …`) and where a question or
+a request does (`…, can you …?`), because people often put both into one sentence.
 """
 
 from __future__ import annotations
@@ -14,18 +13,20 @@ from typing import NamedTuple
 import re2  # type: ignore[import-untyped]
 
 LEAST_CHARACTERS = 20
-"""Of a statement: what is shorter says nothing that stands alone."""
+"""Minimum length of a statement; shorter texts mean nothing on their own."""
 _MOST_CHARACTERS = 200_000
 _MOST_SENTENCES = 2_000
-"""Of a message that are read: what is longer was pasted, and is no statement of its sender."""
+"""Maximum sentences read per message. A longer message was pasted and does not state facts about
+its sender."""
 _LONGEST = 1_000
-"""Of a sentence: what is longer is no prose."""
+"""Maximum length of a sentence; longer ones are not prose."""
 _DASH = "\u2013\u2014"
 _APOSTROPHES = str.maketrans({"\u2019": "'", "\u2018": "'"})
-"""Written differently by phones and by keyboards; one character for one, so that places stay."""
+"""Phones and keyboards write different apostrophes. One character replaces one, so that offsets
+stay."""
 
 _FENCE = re2.compile(r"^\s*(?:```|~~~)")
-# Headings, quotations, tables, lists, indented code, and brackets that are all of a line.
+# Headings, quotations, tables, lists, indented code, and lines that are one bracket.
 _NO_PROSE = re2.compile(
     rf"^(?:\s*(?:#{{1,6}} |>|\||[-*+•{_DASH}] |\d+[.)] |\[[^\]]*\]\s*$|<[a-z/!])|\t| {{4}})"
 )
@@ -44,8 +45,8 @@ _PARTING = re2.compile(
     rf"(?i)(?:[,;]|\s[-{_DASH}])\s*(?:(?:and|but|so|then|also|plus|though|yet)\s+)*"
     rf"(?:({_SPEAKER}\s)|((?:{_QUESTION})\b))"
 )
-# The same without a comma, where only a statement of the speaker's own can follow.
-# Not with `and`: what `Ann and I did`, `I` did not do alone.
+# The same without a comma, only before a statement of the speaker. Not after `and`: in `Ann and I
+# did`, `I` does not begin a statement.
 _JOINED = re2.compile(r"\s(?:but|so)\s+((?:I|I'm|I've)\s)")
 _LEAD = re2.compile(
     r"(?i)^(?:(?:yeah|yes|yep|yup|no|nope|well|oh|ooh|aw|wow|so|and|but|also|plus|by the way|btw"
@@ -57,37 +58,37 @@ _LEAD = re2.compile(
 )
 
 
-class Clause(NamedTuple):
-    """A part of a message that could be a statement."""
+class MessageClause(NamedTuple):
+    """A part of a message that may be a statement."""
 
     text: str
-    """Word for word."""
+    """The original words."""
     plain: str
-    """The same with one kind of apostrophe, as patterns know it."""
+    """The same with one kind of apostrophe, which the patterns expect."""
     start: int
-    """Where it stands in the message, in characters."""
+    """Offset in the message, in characters."""
     asks: bool
-    """It belongs to a question, or is one."""
+    """Whether it is a question or part of one."""
     first: bool
-    """Its sentence begins with it."""
+    """Whether it begins its sentence."""
     last: bool
-    """Its sentence ends with it."""
+    """Whether it ends its sentence."""
 
     @property
     def stop(self) -> int:
-        """Where it ends."""
+        """End offset in the message, exclusive."""
         return self.start + len(self.text)
 
 
 class _Cut(NamedTuple):
     end: int
-    """Where the clause before ends."""
+    """End of the clause before."""
     begin: int
     asks: bool
 
 
-def clauses(message: str) -> Iterator[Clause]:
-    """The clauses of a message's prose, in order."""
+def split_clauses(message: str) -> Iterator[MessageClause]:
+    """Yield the clauses of a message's prose, in order."""
     plain = message[:_MOST_CHARACTERS].translate(_APOSTROPHES)
     sentences = 0
     for start, line in prose_lines(plain):
@@ -100,20 +101,20 @@ def clauses(message: str) -> Iterator[Clause]:
 
 
 def prose_lines(message: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines of prose and their offsets; images and the like are blanked out."""
-    at, fenced = 0, False
+    """Yield the lines of prose and their offsets, with bracketed text blanked out."""
+    offset, in_fence = 0, False
     for line in message.splitlines(keepends=True):
         if _FENCE.match(line):
-            fenced = not fenced
-        elif not fenced and line.strip() and not _NO_PROSE.match(line):
-            yield at, _without_brackets(line)
-        at += len(line)
+            in_fence = not in_fence
+        elif not in_fence and line.strip() and not _NO_PROSE.match(line):
+            yield offset, _without_brackets(line)
+        offset += len(line)
 
 
 def _without_brackets(line: str) -> str:
-    """Return a line of the same length in which spaces stand for brackets and their text.
+    """Return a line of the same length with spaces in place of brackets and their text.
 
-    Not with RE2: its wrapper takes quadratic time where a line is not ASCII.
+    Does not use RE2: its wrapper takes quadratic time on a line that is not ASCII.
     """
     parts: list[str] = []
     end = 0
@@ -135,8 +136,8 @@ def _sentences(line: str) -> Iterator[tuple[int, int]]:
         yield begin, len(line)
 
 
-def _parts(sentence: str, start: int, message: str) -> Iterator[Clause]:
-    """A sentence at the places where something else begins."""
+def _parts(sentence: str, start: int, message: str) -> Iterator[MessageClause]:
+    """Yield the clauses of a sentence."""
     is_question = sentence.rstrip("\"'”) \n").endswith("?")
     cuts = _cuts(sentence, is_question)
     for number, cut in enumerate(cuts):
@@ -149,8 +150,8 @@ def _parts(sentence: str, start: int, message: str) -> Iterator[Clause]:
         plain, begin = part[skipped:], start + cut.begin + skipped
         asks = cut.asks or (is_question and is_last)
         text = message[begin : begin + len(plain)]
-        yield Clause(text, plain, begin, asks, first=not number, last=is_last)
-        if cut.asks:  # what follows a request belongs to it
+        yield MessageClause(text, plain, begin, asks, first=not number, last=is_last)
+        if cut.asks:  # the rest of the sentence belongs to the request
             return
 
 

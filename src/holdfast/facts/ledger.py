@@ -1,8 +1,7 @@
-"""ledger: facts of one user and workspace: added, extracted, found, superseded and forgotten.
+"""The facts of one user and workspace: add, extract, search, supersede, forget.
 
-ledger: the last of facts but for the jobs. It decides what may be stored: nothing without a source,
-and nothing that opens something: a text with a key or a password in it is refused, whatever the
-settings say of privacy.
+The ledger decides what may be stored. It refuses a fact without a source, and a text with a key or
+a password whatever the privacy settings are.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import PrivacyError, StoreError
-from holdfast.facts.extracting import Candidate, from_messages, from_result
-from holdfast.facts.indexes import Indexes
-from holdfast.facts.question import Question
+from holdfast.facts.extraction import FactCandidate, extract_from_messages, extract_from_result
+from holdfast.facts.fact_query import FactQuery
+from holdfast.facts.index_cache import FactIndexCache
 from holdfast.privacy import Policy, apply, find
 from holdfast.privacy.credentials import CREDENTIALS
 from holdfast.store import Scope, Store
@@ -28,27 +27,27 @@ from holdfast.store.fact_shelf import Fact, FactFilter, FactKind, FactSource, Ne
 
 DEFAULT_LIMIT = 12
 LEAST_LIMIT, MOST_LIMIT = 8, 20
-"""Of `get_top_facts` (C39)."""
+"""Limits of `get_top_facts`."""
 _LONG_CHARACTERS = 20_000
-"""Of a result that is read in a thread: some 5 ms."""
+"""Characters above which a result is read in a thread: about 5 ms."""
 _MANY_MESSAGES = 20
 SECRETS = frozenset({detector.kind for detector in CREDENTIALS} | {"credit_card", "iban", "us_ssn"})
-"""What is never a fact."""
+"""Kinds of private data that are never stored as facts."""
 
 
 class RankedFact(msgspec.Struct, frozen=True, kw_only=True):
-    """A current fact that was found, and why."""
+    """A current fact and its rank for a question."""
 
     fact: Fact
     score: float
-    """What facts are ordered by: 4 for a person whom the question names, 2 for another name, then
+    """The ranking order: 4 for a person whom the question names, 2 for another name, then
     similarity in steps of 0.05, then tags, then recency."""
     similarity: float
-    """To the question, from 0 to 1."""
+    """Similarity to the question, from 0 to 1."""
     named: bool = False
-    """It is about a person, project or thing that the question names."""
+    """Whether it is about a person, project or thing that the question names."""
     contradicts: tuple[str, ...] = ()
-    """Ids of current facts in which others say something else of the same subject."""
+    """Ids of current facts in which other speakers contradict it."""
 
 
 class Ledger:
@@ -58,7 +57,7 @@ class Ledger:
         self,
         store: Store,
         scope: Scope,
-        indexes: Indexes,
+        indexes: FactIndexCache,
         *,
         privacy: Policy = "allow",
         clock: Callable[[], float] = time.time,
@@ -70,7 +69,7 @@ class Ledger:
         self._clock = clock
 
     def of(self, scope: Scope) -> Ledger:
-        """The ledger of another scope of the same store."""
+        """Return the ledger of another scope of the same store."""
         return Ledger(self._store, scope, self._indexes, privacy=self._privacy, clock=self._clock)
 
     # --- adding ----------------------------------------------------------------------------------
@@ -90,16 +89,16 @@ class Ledger:
         at: float | None = None,
         decay_weight: float = 1.0,
     ) -> Fact:
-        """Add a fact, as it is afterwards: merged with one that says the same.
+        """Add a fact and return it as stored: merged with an existing one that has the same text.
 
-        With a subject, it takes the place of what the same speaker said of it before.
+        A fact with a subject supersedes the speaker's earlier fact about that subject.
 
         Raises:
-            PrivacyError: it holds a secret, or what the policy refuses.
-            StoreError: it has no source, or is too long.
+            PrivacyError: if it holds a secret, or something that the policy refuses.
+            StoreError: if it has no source or is too long.
         """
         new = self.new(
-            Candidate(text, kind, source_ref, place, subject, said_by, standing, at),
+            FactCandidate(text, kind, source_ref, place, subject, said_by, standing, at),
             self._session(session),
             tags=tags,
             decay_weight=decay_weight,
@@ -107,16 +106,16 @@ class Ledger:
         return (await self._store.facts.add(self._scope, [new]))[0]
 
     async def supersede(self, old_id: str, text: str, *, source_ref: str, **more: Any) -> Fact:
-        """Put a fact in the place of another, which stays as its history.
+        """Replace a fact with a new one; the old one stays as its history.
 
-        What is not given is as it was with the old one. Other arguments are those of `add`.
+        Fields that are not given are copied from the old fact. Other arguments are those of `add`.
 
         Raises:
-            StoreConflictError: the old one is not current, or there is none.
+            StoreConflictError: if the old fact is not current or does not exist.
         """
-        known = await self._store.facts.get(self._scope, [old_id])
-        earlier = known[0] if known else None
-        candidate = Candidate(
+        matches = await self._store.facts.get(self._scope, [old_id])
+        earlier = matches[0] if matches else None
+        candidate = FactCandidate(
             text,
             more.pop("kind", earlier.kind if earlier else "fact"),
             source_ref,
@@ -142,11 +141,11 @@ class Ledger:
         tags: Iterable[str] = (),
         at: float | None = None,
     ) -> list[Fact]:
-        """Store the facts of messages, or of one tool result with its ref; those that came of it.
+        """Extract facts from messages, or from one tool result with its ref; store and return them.
 
-        A message has `role` and `content`, and may have `name`, `at` and `id`. No model is asked.
+        A message has `role` and `content`, and may have `name`, `at` and `id`. No model is used.
         """
-        here = self._session(session)
+        session_id = self._session(session)
         if isinstance(content, str):
             if not source_ref:
                 raise StoreError(
@@ -154,31 +153,31 @@ class Ledger:
                     where="source_ref",
                     fix="Give the ref of the stored content, or the message it came with.",
                 )
-            work = partial(from_result, content, source_ref, tool, at)
+            work = partial(extract_from_result, content, source_ref, tool, at)
             is_long = len(content) > _LONG_CHARACTERS
         else:
-            work = partial(from_messages, content, here)
+            work = partial(extract_from_messages, content, session_id)
             is_long = len(content) > _MANY_MESSAGES
         news = []
         for candidate in await asyncio.to_thread(work) if is_long else work():
-            with suppress(PrivacyError):  # a secret is no fact, and no reason to lose the others
-                news.append(self.new(candidate, here, tags=tags))
+            with suppress(PrivacyError):  # a secret is not stored, and the other facts are
+                news.append(self.new(candidate, session_id, tags=tags))
         return await self._store.facts.add(self._scope, news) if news else []
 
     def new(
         self,
-        candidate: Candidate,
+        candidate: FactCandidate,
         session: str,
         *,
         tags: Iterable[str] = (),
         decay_weight: float = 1.0,
     ) -> NewFact:
-        """A candidate as a fact that can be stored.
+        """Return a candidate as a fact that can be stored.
 
         Raises:
-            PrivacyError: it holds a secret, or what the policy refuses.
+            PrivacyError: if it holds a secret, or something that the policy refuses.
         """
-        text = self._allowed(candidate.text.strip())
+        text = self._without_private_data(candidate.text.strip())
         fact = Fact(
             id=uuid.uuid4().hex,
             kind=candidate.kind,
@@ -191,10 +190,10 @@ class Ledger:
             created_at=self._clock() if candidate.at is None else candidate.at,
             decay_weight=decay_weight,
         )
-        return self._indexes.with_vector(fact)
+        return self._indexes.add_vector(fact)
 
-    def _allowed(self, text: str) -> str:
-        """A text without what may not be stored."""
+    def _without_private_data(self, text: str) -> str:
+        """Return a text without data that may not be stored."""
         findings = find(text)
         if secrets := SECRETS.intersection(finding.kind for finding in findings):
             raise PrivacyError(
@@ -218,13 +217,13 @@ class Ledger:
         *,
         now: float | None = None,
     ) -> list[RankedFact]:
-        """Return the current facts that have most to do with a question, best first.
+        """Return the current facts that are most relevant to a question, best first.
 
-        Facts of the people and things that it names come first, then by similarity, tags and
-        recency with decay. Standing instructions and preferences have up to a third of the places,
-        whatever is asked. Without a session, those of all.
+        Facts about the people and things that it names come first, then by similarity, tags and
+        recency with decay. Up to a third of the places go to standing instructions and preferences,
+        for every question. Without a session, all sessions are searched.
         """
-        question = Question(
+        question = FactQuery(
             text=query,
             session=session or "",
             tags=frozenset(_tags(tags or ())),
@@ -237,7 +236,7 @@ class Ledger:
                 score=hit.score,
                 similarity=hit.similarity,
                 named=hit.named,
-                contradicts=index.rivals(fact.subject, fact.id) if fact.subject else (),
+                contradicts=index.contradictions(fact.subject, fact.id) if fact.subject else (),
             )
             for hit, fact, index in await self._indexes.search(self._scope, question)
         ]
@@ -251,21 +250,21 @@ class Ledger:
         limit: int = 100,
         current: bool = True,
     ) -> list[Fact]:
-        """The facts said last."""
+        """Return the newest facts."""
         scope = self._scope.of(session or "")
         return await self._store.facts.latest(
             scope, kind=kind, tag=tag, limit=limit, current=current
         )
 
     async def starting_with(self, beginning: str) -> list[Fact]:
-        """Up to two facts whose ids begin so: one that is meant, or two that could be."""
+        """Return up to two facts whose ids begin with `beginning`; two if it is ambiguous."""
         page = await self._store.facts.page(self._scope, beginning, 2)
-        near = [*await self._store.facts.get(self._scope, [beginning]), *page]
-        meant = {fact.id: fact for fact in near if fact.id.startswith(beginning)}
-        return list(meant.values())[:2]
+        candidates = [*await self._store.facts.get(self._scope, [beginning]), *page]
+        matches = {fact.id: fact for fact in candidates if fact.id.startswith(beginning)}
+        return list(matches.values())[:2]
 
     async def history(self, fact_id: str) -> list[Fact]:
-        """A fact, what it superseded and what superseded it, the oldest first."""
+        """Return a fact, its predecessors and its successors, oldest first."""
         return await self._store.facts.history(self._scope, fact_id)
 
     # --- forgetting ------------------------------------------------------------------------------
@@ -273,15 +272,15 @@ class Ledger:
     async def forget(
         self, which: Iterable[str] | FactFilter, *, preview: bool = False
     ) -> list[Fact]:
-        """Remove facts without a trace, those they superseded only if they are meant too.
+        """Delete facts; those they superseded are deleted only if they match too.
 
-        With `preview` nothing is removed: what would be, is returned.
+        With `preview` nothing is deleted: the facts that would be are returned.
 
         Raises:
-            StoreError: the filter is empty, and would mean all.
+            StoreError: if the filter is empty, which would match every fact.
         """
-        meant = which if isinstance(which, FactFilter) else FactFilter(ids=tuple(which))
-        if meant.is_empty:
+        fact_filter = which if isinstance(which, FactFilter) else FactFilter(ids=tuple(which))
+        if fact_filter.is_empty:
             if not isinstance(which, FactFilter):
                 return []
             raise StoreError(
@@ -289,14 +288,14 @@ class Ledger:
                 where="filter",
                 fix="Say which facts: by id, session, ref, kind, tag or words.",
             )
-        facts = await self._store.facts.matching(self._scope, meant)
+        facts = await self._store.facts.matching(self._scope, fact_filter)
         if not preview and facts:
             await self._store.facts.remove(self._scope, [fact.id for fact in facts])
         return facts
 
 
 def _tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Tags as they are compared, sorted."""
+    """Return tags in the form in which they are compared, sorted."""
     return tuple(sorted({" ".join(tag.casefold().split()) for tag in tags} - {""}))
 
 
@@ -307,6 +306,6 @@ async def get_top_facts(
     tags: Sequence[str] | None = None,
     k: int = DEFAULT_LIMIT,
 ) -> list[Fact]:
-    """The facts of a session that have most to do with a question (004-30); 8 to 20 of them."""
+    """Return the facts of a session that are most relevant to a question: 8 to 20 of them."""
     limit = min(max(k, LEAST_LIMIT), MOST_LIMIT)
     return [ranked.fact for ranked in await ledger.top(query, session_id, tags, limit)]

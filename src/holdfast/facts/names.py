@@ -1,8 +1,8 @@
-"""names: the people, projects and things that a question names, as the terms of facts.
+"""Find the names in a question: people, projects and other objects, as terms of facts.
 
-names: after words, before index. A speaker is named by any word of their name, in any case. Of
-other words only those count that are written as a name: with a capital inside a sentence, in
-capitals, or with a digit: `Apollo`, `AWS`, `db-3`. A question in capitals throughout has none.
+A speaker is named by any word of their name, in any case. Other words count only if they are
+written as a name: with a capital inside a sentence, in capitals, or with a digit: `Apollo`, `AWS`,
+`db-3`. A question in capitals throughout has no such names.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ ROLES = frozenset("user assistant system tool function developer model ai human"
 """Speakers without a name: everybody who writes to an assistant is its user."""
 _NO_NAMES = ROLES | {stem(role) for role in ROLES}
 _MOST_CHARACTERS = 4_000
-"""Of a question that are read, half at each end: a pasted page is not what is asked about."""
-_MOST_THINGS = 16
-# `re`: each word ends where its run of letters does; RE2 is slower for few words.
+"""Maximum characters of a question, half at each end: a pasted page is not the topic of a question.
+"""
+_MOST_OBJECTS = 16
+# `re`, since each word ends with its run of letters and RE2 is slower for few words.
 _WORD = re.compile(r"[^\W_]+(?:[-_./][^\W_]+)*")
 _SENTENCE_ENDS = frozenset('.!?:\n"“')
 _CALENDAR = frozenset(
@@ -29,26 +30,26 @@ _CALENDAR = frozenset(
     for names in (calendar.day_name, calendar.day_abbr, calendar.month_name, calendar.month_abbr)
     for name in names
 )
-"""Days and months say when, not what."""
+"""Days and months name a time, not an object."""
 
 
-class Names(NamedTuple):
-    """What a question names."""
+class QuestionNames(NamedTuple):
+    """The names in a question."""
 
     speakers: frozenset[str]
-    """Terms of the names of people who speak."""
-    things: tuple[tuple[str, ...], ...]
+    """Terms of the names of speakers."""
+    objects: tuple[tuple[str, ...], ...]
     """Other names, each as its terms."""
 
 
-def names_in(text: str, speakers: Container[str]) -> Names:
+def find_names(text: str, speakers: Container[str]) -> QuestionNames:
     """Return the names in a question; `speakers` are the terms of all speakers' names."""
     if len(text) > _MOST_CHARACTERS:
         half = _MOST_CHARACTERS // 2
         text = f"{text[:half]}\n{text[-half:]}"
     is_shouted = text.isupper()
     named: set[str] = set()
-    things: dict[tuple[str, ...], None] = {}
+    objects: dict[tuple[str, ...], None] = {}
     end = 0
     for match in _WORD.finditer(text):
         gap, end = text[end : match.start()], match.end()
@@ -57,8 +58,8 @@ def names_in(text: str, speakers: Container[str]) -> Names:
         if spoken := {term for term in terms if term in speakers and term not in _NO_NAMES}:
             named |= spoken
         elif not is_shouted and _is_name(match[0], starts_sentence):
-            things[terms] = None
-    return Names(frozenset(named), tuple(things)[:_MOST_THINGS])
+            objects[terms] = None
+    return QuestionNames(frozenset(named), tuple(objects)[:_MOST_OBJECTS])
 
 
 def _is_name(word: str, starts_sentence: bool) -> bool:

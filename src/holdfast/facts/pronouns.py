@@ -1,8 +1,8 @@
-"""pronouns: whether a statement holds a word whose meaning stands elsewhere.
+"""Tell whether a statement can be understood without its context.
 
-pronouns: beside clauses, before statements. `I` and `we` are the speaker's, who is named with the
-statement. `You` is somebody else. `It`, `they`, `he` and `she` need something before them in the
-same statement that they can mean; `this` and `those` point out of it, unless they name a time.
+`I` and `we` refer to the speaker, who is named with the statement; `you` to somebody else. `It`,
+`they`, `he` and `she` need a noun before them in the same statement. `This` and `those` point out
+of it, unless they name a time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SAYING = frozenset(
     means ensure confirm confirmed noticed agreed shows show suggests so fact given now proves
     showed saying idea chance something anything everything someone people place places""".split()
 )
-_BEFORE_A_THING = frozenset(
+_BEFORE_OBJECT = frozenset(
     "from of at in on for about with like to by after during before than love loved".split()
 )
 _ELSEWHERE = re2.compile(
@@ -52,7 +52,7 @@ _ELSEWHERE = re2.compile(
     r"|either$|instead$|together$|the first one|the second one|such things|the rest"
     r"|what happened)"
 )
-# Things that conversations are about: named with `the` alone, it is the one of this conversation.
+# Common topics of conversations: with only `the` before them, they are those of this conversation.
 _KNOWN_HERE = re2.compile(
     r"(?i)\bthe (?:[\w-]+ ){0,2}(?:draft|sprint|deadline|project|app|event|team|meeting|session"
     r"|plan"
@@ -62,27 +62,27 @@ _KNOWN_HERE = re2.compile(
     r"|series|novel|application|essay|interview|role|position|company|test|script|page|store|return"
     r"|exchange|product|ticket|price|difference)\b[.,!;)]?(?: ([\w#']+))?"
 )
-_SAYING_WHICH = frozenset(
+_IDENTIFYING = frozenset(
     """of for from in on at with about called named due starting that i we number #""".split()
 )
 _LEAST_BEFORE = 4
-"""Words before a pronoun, so that one of them can be what it means: `I told her` has none."""
+"""Minimum words before a pronoun, so that one of them can be its noun: `I told her` has none."""
 
 
-def stands_alone(text: str, words: Sequence[str]) -> bool:
-    """Whether a text, with its words in lower case, holds no word that means something outside."""
+def is_self_contained(text: str, words: Sequence[str]) -> bool:
+    """Return whether a text has no word that refers to its context; `words` are lower case."""
     if _ELSEWHERE.search(text.rstrip(".! ")) or not all(
-        map(_says_which, _KNOWN_HERE.finditer(text))
+        map(_is_identified, _KNOWN_HERE.finditer(text))
     ):
         return False
     return all(_is_clear(words, at) for at in range(len(words)))
 
 
-def _says_which(match: Any) -> bool:
-    """Whether what follows a thing tells which one it is."""
+def _is_identified(match: Any) -> bool:
+    """Return whether the words after a noun identify it."""
     following = match[1] or ""
     is_name = following[:1].isupper() or any(map(str.isdigit, following))
-    return is_name or following.lower() in _SAYING_WHICH
+    return is_name or following.lower() in _IDENTIFYING
 
 
 def _is_clear(words: Sequence[str], at: int) -> bool:
@@ -100,8 +100,8 @@ def _is_clear(words: Sequence[str], at: int) -> bool:
 
 
 def _joins(words: Sequence[str], at: int) -> bool:
-    """Whether a `that` joins a clause to what stands before it, and does not point."""
-    if at == 0 or at + 2 >= len(words) or words[at - 1] in _BEFORE_A_THING:
+    """Return whether a `that` joins a clause to the words before it and does not point."""
+    if at == 0 or at + 2 >= len(words) or words[at - 1] in _BEFORE_OBJECT:
         return False
     return words[at - 1] in _SAYING or any(
         word in _NAMING for word in words[max(0, at - 4) : at - 1]
@@ -109,7 +109,7 @@ def _joins(words: Sequence[str], at: int) -> bool:
 
 
 def _names_something(words: Sequence[str]) -> bool:
-    """Whether something stands there that a pronoun behind it can mean."""
+    """Return whether the words contain a noun to which a later pronoun can refer."""
     return len(words) >= _LEAST_BEFORE and any(
         word in _NAMING and not is_stop_word(following) for word, following in pairwise(words)
     )

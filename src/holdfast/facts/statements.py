@@ -1,9 +1,9 @@
-"""statements: which clauses of a message are facts: declarative, of something named, on their own.
+"""Decide which clauses of a message are facts.
 
-statements: after clauses, before extracting. Junk is worse than nothing: a clause must begin with
-who it is about (the speaker, what is the speaker's, or a name), must state and not ask, guess,
-greet or praise, and must hold no pronoun whose meaning stands elsewhere: see `pronouns`. English
-only: of other languages only what tools say is recognised.
+Useless facts are worse than none. A clause must begin with its subject (the speaker, something of
+the speaker's, or a name), must make a statement rather than ask, guess, greet or praise, and must
+be clear without context (see `pronouns`). English only: in other languages only tool results give
+facts.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import re2  # type: ignore[import-untyped]
 
-from holdfast.facts.clauses import LEAST_CHARACTERS, Clause
-from holdfast.facts.pronouns import stands_alone
+from holdfast.facts.clauses import LEAST_CHARACTERS, MessageClause
+from holdfast.facts.pronouns import is_self_contained
 from holdfast.search.words import is_stop_word
 from holdfast.store.fact_shelf import FactKind
 
 _MOST_CHARACTERS = 320
-_LEAST_TELLING = 3
-"""Words of a statement that are neither stop words nor the speaker."""
+_LEAST_CONTENT_WORDS = 3
+"""Minimum words of a statement that are neither stop words nor the speaker."""
 
 _WORD = re2.compile(r"[A-Za-z0-9_$€£#@%+&/.:-]*[A-Za-z0-9%](?:'[A-Za-z]+)?")
 
@@ -41,7 +41,8 @@ _ABOUT_SPEAKER = re2.compile(
 )
 _ABOUT_OWN = re2.compile(rf"(?i)^{_TIME}(?:My|Our) (?:[\w'&-]+ ){{1,5}}?{_VERB}\s")
 _ABOUT_NAMED = re2.compile(
-    # One word alone may be any word that begins a sentence: only names of two words are sure.
+    # One capitalised word may be any word that begins a sentence; only names of two words are
+    # certain.
     rf"^(?:[A-Z][a-z'.-]+(?: (?:of|the|de|van))?(?: [A-Z][\w'.-]+){{1,3}}|[A-Z]{{2,}}) {_VERB}\s"
 )
 _ABOUT_THE = re2.compile(
@@ -87,11 +88,11 @@ _NO_FACT = re2.compile(
     r"|admit)|gotta say|would say|let|remind|ask|asking|say|said|talking about|referring|recommend"
     r"|suggest|saw|want(?:ed)? (?:you|it|this|that|them)|need (?:you|it|this|that|help|your|some"
     r"|advice|a little)|get (?:it|that|you)|got (?:it|you|this|that)|told|mentioned|call"
-    # what passes within the hour
+    # states that pass within the hour
     r"|here|with you|in|down|good|fine|ok|okay|doing|back|off|done|ready|swamped|busy|tired"
     r"|exhausted|bad|well|great|better|on it|wait|try|check|be sure|keep|be there|missed?|forgot"
     r"|forget|consider|up|out|sick|hungry"
-    # what is not, or may be
+    # negations and possibilities
     r"|not|never|couldn't|can't|cannot|could|might|may|should|would|won't|wouldn't|didn't|don't"
     r"|can|haven't|hadn't|wasn't|'d"
     r")\b"
@@ -195,7 +196,7 @@ _UNFINISHED = (
 _CLOSED = (("(", ")"), ("“", "”"), ("[", "]"))
 
 
-class Statement(NamedTuple):
+class FactStatement(NamedTuple):
     """A clause that is a fact."""
 
     text: str
@@ -205,28 +206,30 @@ class Statement(NamedTuple):
     stop: int
 
 
-def statement_of(clause: Clause) -> Statement | None:
-    """A clause of a user as a fact; None if it is none, or none on its own."""
+def read_statement(clause: MessageClause) -> FactStatement | None:
+    """Return a user's clause as a fact; None if it is none or cannot be understood alone."""
     text = clause.plain
     if clause.asks or not LEAST_CHARACTERS <= len(text) <= _MOST_CHARACTERS:
         return None
     if clause.first and clause.last and _INSTRUCTING.match(text) and not _REMARKING.search(text):
-        return _stated(clause, "decision", standing=True)
+        return _as_statement(clause, "decision", standing=True)
     words = [word.lower() for word in _WORD.findall(text)]
     if not _is_about_something(text, words):
         return None
     prefers = _PREFERRING.search(text) is not None
-    if (_NO_FACT.match(text) and not prefers) or _is_idle(text) or not is_whole(clause):
+    if (_NO_FACT.match(text) and not prefers) or _is_empty_talk(text) or not is_complete(clause):
         return None
     if not (prefers or _is_specific(text)):
         return None
-    if sum(map(_is_telling, words)) < _LEAST_TELLING or not stands_alone(text, words):
+    if sum(map(_is_content_word, words)) < _LEAST_CONTENT_WORDS or not is_self_contained(
+        text, words
+    ):
         return None
-    return _stated(clause, _kind(text), standing=prefers)
+    return _as_statement(clause, _kind(text), standing=prefers)
 
 
-def _stated(clause: Clause, kind: FactKind, *, standing: bool) -> Statement:
-    return Statement(clause.text, kind, standing, clause.start, clause.stop)
+def _as_statement(clause: MessageClause, kind: FactKind, *, standing: bool) -> FactStatement:
+    return FactStatement(clause.text, kind, standing, clause.start, clause.stop)
 
 
 def _kind(text: str) -> FactKind:
@@ -249,11 +252,11 @@ def _is_about_something(text: str, words: list[str]) -> bool:
 
 
 def _is_specific(text: str) -> bool:
-    """Whether a statement says more than what many people could say on many days.
+    """Return whether a statement is specific: it holds for few people or few days.
 
-    In dialogues a third of the statements without a name, a day or a quotation were worth nothing
-    to who had not read what was said before; of those with one, hardly any. A number alone needs
-    something of the speaker's that it is the number of.
+    Measured on dialogues: a third of the statements without a name, a day or a quotation were
+    useless to a reader without the context, and hardly any with one. A number alone needs something
+    of the speaker's that it measures.
     """
     if any(pattern.search(text) for pattern in (_DATE, _NAME_INSIDE, _WHEN, _BEING)):
         return True
@@ -261,15 +264,15 @@ def _is_specific(text: str) -> bool:
 
 
 def _is_asking_for_help(text: str) -> bool:
-    """Whether somebody tries what an assistant is asked for: no plan of theirs, and soon over."""
+    """Return whether the speaker is trying to do something they need help with: no plan."""
     attempt = _TRYING.search(text)
     return attempt is not None and attempt[1].lower() not in _BUILDING
 
 
-def _is_idle(text: str) -> bool:
-    """Whether somebody praises, or says neither when nor with whom of what is vowed or was shared.
+def _is_empty_talk(text: str) -> bool:
+    """Return whether a clause only praises, or vows or shares something without a time or a name.
 
-    Who `we` are is told by what they did, or not at all.
+    "We" needs a name, because nothing else shows who it is.
     """
     if _PRAISING.match(text) or _is_asking_for_help(text):
         return True
@@ -278,16 +281,16 @@ def _is_idle(text: str) -> bool:
     return bool(_SHARING.match(text)) and not (_NAME_INSIDE.search(text) or _DATE.search(text))
 
 
-def _is_telling(word: str) -> bool:
+def _is_content_word(word: str) -> bool:
     return len(word) > 2 and not is_stop_word(word) and word not in _SPEAKERS
 
 
-def is_whole(clause: Clause) -> bool:
-    """Whether nothing that was opened stays open, and nothing goes on behind it."""
+def is_complete(clause: MessageClause) -> bool:
+    """Return whether a clause is complete: no open quote or bracket, no missing part."""
     text = clause.plain
-    if not clause.first and _SHARING.match(text):  # who `we` are stands before it
+    if not clause.first and _SHARING.match(text):  # the clause before shows who "we" are
         return False
-    if not clause.last and _DANGLING.search(text):  # what follows from it stands behind it
+    if not clause.last and _DANGLING.search(text):  # the main clause comes after it
         return False
     if text.rstrip("\"'”)").endswith(_UNFINISHED) or text.count('"') % 2 or text.count("`") % 2:
         return False

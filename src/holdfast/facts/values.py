@@ -1,8 +1,8 @@
-"""values: the things that a tool's JSON names, each with its own values, copied as they stand.
+"""Extract the objects that have an id from a tool's JSON, each with its own values.
 
-values: beside statements. An object that has an id or a number of its own is a thing; its fact says
-which, and what else stands beside the id. Numbers, ids and links are copied from the text of the
-result, never rounded. What has no id of its own is a part of something: it is left to the citation.
+An object with an id or a number is a record. Its fact has the id and the fields beside it. Numbers,
+ids and links are copied from the text of the result, never rounded. An object without an id is part
+of another and is left to the citation.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from holdfast.facts.statements import LINK
 from holdfast.store.fact_shelf import FactKind
 
 MOST_BYTES = 200_000
-"""Of a result that is read for things: all others wait while its JSON is read, up to 7 ms."""
-MOST_THINGS = 20
-"""Of one result: the first ones; a list of hundreds is opened, not learnt by heart."""
+"""Maximum bytes of a result: parsing its JSON blocks the event loop for up to 7 ms."""
+MOST_RECORDS = 20
+"""Maximum records per result, the first ones: a list of hundreds is for opening, not for memory."""
 _MOST_NODES = 20_000
 _MOST_FIELDS = 8
 _MOST_VALUE = 100
@@ -37,41 +37,41 @@ _NO_LABELS = frozenset(
     "result results data response value object entry node edge record row".split()
 )
 _PASSING = frozenset({"available", "unavailable", "ok", "success", "online", "offline"})
-"""States that are those of the moment at which somebody asked, and of nothing else."""
+"""States that hold only at the time of the request."""
 _NAMES = ("name", "title", "full_name", "subject", "label")
 
 
-class Thing(NamedTuple):
-    """Something that a result names, with its values."""
+class ToolRecord(NamedTuple):
+    """An object in a result, with its values."""
 
     text: str
     kind: FactKind
     subject: str
-    """Which thing it is: what a later result says of it takes the place of this."""
+    """Identity of the object: a later result about it supersedes this one."""
     place: str
-    """The path to it in the result."""
+    """The JSON path to it."""
 
 
-def things_in(content: str) -> list[Thing]:
-    """The things that some JSON names, the outer ones first; of anything else, none."""
+def find_records(content: str) -> list[ToolRecord]:
+    """Return the objects with an id in a JSON text, outer ones first; none if it is not JSON."""
     if len(content) > MOST_BYTES or content.lstrip()[:1] not in ("{", "["):
         return []
     try:
         value = json.loads(content, parse_float=_Number, parse_int=_Number)
     except (ValueError, RecursionError):
         return []
-    things: dict[str, Thing] = {}
+    records: dict[str, ToolRecord] = {}
     for place, key, node, owner in _objects(value):
-        thing = _thing(node, key, place, owner)
-        if thing is not None and thing.subject not in things:
-            things[thing.subject] = thing
-        if len(things) >= MOST_THINGS:
+        record = _read_record(node, key, place, owner)
+        if record is not None and record.subject not in records:
+            records[record.subject] = record
+        if len(records) >= MOST_RECORDS:
             break
-    return list(things.values())
+    return list(records.values())
 
 
 class _Number(str):
-    """A number as it is written."""
+    """A number in its original spelling."""
 
     __slots__ = ()
 
@@ -79,17 +79,17 @@ class _Number(str):
 class _Node(NamedTuple):
     place: str
     key: str
-    """That leads to it."""
+    """The key that leads to it."""
     value: Any
     owner: str
-    """The thing of which it is a part; empty if there is none."""
+    """The record of which it is a part; empty if there is none."""
 
 
 def _objects(value: Any) -> Iterator[tuple[str, str, Mapping[str, Any], str]]:
-    """Objects with their paths, the keys that lead to them and what they are a part of."""
+    """Yield objects with their paths, their keys and the records of which they are parts."""
     level = [_Node("$", "", value, "")]
     nodes = 0
-    while level:  # breadth first, so that the outer ones come first
+    while level:  # breadth first, so that outer objects come first
         below: list[_Node] = []
         for node in level:
             nodes += 1
@@ -107,7 +107,7 @@ def _children(node: _Node) -> Iterator[_Node]:
         owner = f"{identity[1]} {identity[2]}" if identity else node.owner
         for name, child in node.value.items():
             if isinstance(child, dict | list):
-                # What it has one of may be another's too: the repository of many commits.
+                # A single object may belong to others too, such as the repository of many commits.
                 whose = owner if isinstance(child, list) else ""
                 yield _Node(f"{node.place}.{name}", name, child, whose)
     elif isinstance(node.value, list):
@@ -116,33 +116,33 @@ def _children(node: _Node) -> Iterator[_Node]:
                 yield _Node(f"{node.place}[{at}]", node.key, child, node.owner)
 
 
-def _thing(node: Mapping[str, Any], key: str, place: str, owner: str) -> Thing | None:
+def _read_record(node: Mapping[str, Any], key: str, place: str, owner: str) -> ToolRecord | None:
     identity = _identity(node, key)
     if identity is None or len(place) > _MOST_VALUE:
         return None
     id_key, label, id_value = identity
     plain = [
-        (name, _told(value))
+        (name, _format(value))
         for name, value in _ranked(node)
         if name != id_key and _is_plain(value) and value not in _PASSING
     ]
-    if not _says_something(plain):
+    if not _is_informative(plain):
         return None
-    # The price of a flight is that of a booking, the state of an item that of an order.
+    # The price of a flight belongs to one booking, the state of an item to one order.
     head = f"{label} {id_value} of {owner}" if owner else f"{label} {id_value}"
     text = f"{head}: "
     fields = [f"{name} = {value}" for name, value in plain][:_MOST_FIELDS]
     while len(fields) > _LEAST_FIELDS and len(text) + len(", ".join(fields)) > _MOST_TEXT:
         fields.pop()
     text += ", ".join(fields)
-    # A flight of another day is another flight.
+    # A flight on another day is another flight.
     days = " ".join(value for name, value in plain if name == "date")
     kind: FactKind = "link" if LINK.search(text) else "entity"
-    return Thing(text, kind, f"{head} {days}".strip().lower(), place)
+    return ToolRecord(text, kind, f"{head} {days}".strip().lower(), place)
 
 
-def _says_something(fields: Sequence[tuple[str, str]]) -> bool:
-    """Whether there is more than when a record was made, switches and addresses of machines."""
+def _is_informative(fields: Sequence[tuple[str, str]]) -> bool:
+    """Return whether the fields have more than times, switches and machine addresses."""
     telling = [
         name
         for name, value in fields
@@ -153,10 +153,10 @@ def _says_something(fields: Sequence[tuple[str, str]]) -> bool:
 
 
 def _identity(node: Mapping[str, Any], key: str) -> tuple[str, str, str] | None:
-    """The key, the name and the value of what tells an object from its like.
+    """Return the key, label and value of an object's id.
 
-    Of several ids its own is the one called after the key that leads to it (`items` has an
-    `item_id`), or plainly `id`, or the first: a `user_id` behind it is whose it is.
+    Of several ids, its own is the one named after the key that leads to it (`items` has an
+    `item_id`), or plain `id`, or the first: a `user_id` after it is a reference to the owner.
     """
     ids = {
         name: (match[1] or "").strip("_-")
@@ -183,7 +183,7 @@ def _singular(key: str) -> str:
 
 
 def _ranked(node: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Fields that people ask for first, then the others as they stand."""
+    """Return the fields that people ask for first, then the others in their order."""
     fields = [(name, value) for name, value in node.items() if not _USELESS.search(name)]
     return sorted(fields, key=lambda field: _rank(field[0]))
 
@@ -205,7 +205,7 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= _MOST_VALUE and value.isprintable()
 
 
-def _told(value: Any) -> str:
+def _format(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from mcp.server.mcpserver import MCPServer
 
-from holdfast.facts.reading import KIND as FACTS
+from holdfast.facts.fact_reader import KIND as FACTS
 from holdfast.jobs.summarising import KIND as SUMMARISE
 from holdfast.settings import Settings
 from holdfast.surfaces.mcp.gateway import Gateway

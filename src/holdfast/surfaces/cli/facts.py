@@ -13,7 +13,7 @@ from rich.table import Column
 from rich.text import Text
 
 from holdfast.errors import HoldfastError
-from holdfast.facts import Fact, FactFilter, FactKind, Indexes, Ledger, RankedFact
+from holdfast.facts import Fact, FactFilter, FactIndexCache, FactKind, Ledger, RankedFact
 from holdfast.models.embedding import open_embedder
 from holdfast.store import Store
 
@@ -55,7 +55,7 @@ def _facts() -> None:
 
 def _with_ledger(context: CommandContext, work: Callable[[Ledger], Awaitable[_T]]) -> _T:
     async def opened(store: Store) -> _T:
-        indexes = Indexes(store, open_embedder())
+        indexes = FactIndexCache(store, open_embedder())
         return await work(
             Ledger(store, context.scope, indexes, privacy=context.settings.privacy_policy)
         )

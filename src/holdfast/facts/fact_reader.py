@@ -1,8 +1,7 @@
-"""reading: a model reads a long result for facts, in the background, where the settings name one.
+"""Background jobs in which a model reads long results for facts, if the settings name a model.
 
-reading: after ledger. What the rules find in a result is there at once; prose they do not read. A
-model is asked for its key points, each understandable by itself, and what the source does not bear
-out is left out (see summarise/): what is left is kept if it stands on its own, with its place.
+The rules do not read prose. The model is asked for key points that can be understood alone. A key
+point is stored only if the source supports it (see `summarise`) and it needs no context.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from contextlib import suppress
 import msgspec
 
 from holdfast.errors import PrivacyError
-from holdfast.facts.extracting import Candidate
-from holdfast.facts.indexes import Indexes
+from holdfast.facts.extraction import FactCandidate
+from holdfast.facts.index_cache import FactIndexCache
 from holdfast.facts.ledger import Ledger
-from holdfast.facts.pronouns import stands_alone
+from holdfast.facts.pronouns import is_self_contained
 from holdfast.jobs.protocol import Handler, Outcome
 from holdfast.jobs.summarising import asks_models
 from holdfast.models.embedding import open_embedder
@@ -29,33 +28,33 @@ from holdfast.summarise import ContentSummarizer, SummarizationLevel, Summarizat
 
 KIND = "facts"
 LEAST_TOKENS = 500
-"""Of a result that a model is asked about (004-75)."""
+"""Minimum tokens of a result for which a model is called."""
 _LEAST_WORDS = 4
 _PURPOSE = "who did what and when, decisions, preferences, numbers with units, ids and what is due"
 
 
-def job_of(content: Content) -> NewJob:
-    """The job of reading a result: one for each content, whoever stored it."""
+def fact_job(content: Content) -> NewJob:
+    """Return the job that reads a result: one per content, even if it is stored several times."""
     most = queue.SUMMARY_TOKENS
     return NewJob(kind=KIND, key=content.sha256, ref_id=content.ref_id, priority=3, most_cost=most)
 
 
-def reads(content: Content) -> bool:
-    """Whether there is enough in a result for a model to read it."""
+def is_long_enough(content: Content) -> bool:
+    """Return whether a result is long enough for a model to read it."""
     return content.tokens >= LEAST_TOKENS
 
 
 def fact_jobs(store: Store, settings: Settings) -> dict[str, Handler]:
-    """Who reads results, by the kind of job; nobody where no model is named or facts are off."""
+    """Return the handlers by kind of job; none if no model is named or facts are disabled."""
     if not (settings.enable_facts_ledger and asks_models(settings)):
         return {}
-    indexes = Indexes(store, open_embedder())
+    indexes = FactIndexCache(store, open_embedder())
     ledger = Ledger(store, Scope(), indexes, privacy=settings.privacy_policy)
     return {KIND: FactReader(store, settings, ledger)}
 
 
 class FactReader:
-    """Does the job of reading."""
+    """Runs the jobs that read results for facts."""
 
     def __init__(
         self,
@@ -65,17 +64,19 @@ class FactReader:
         models: Sequence[CompletionModel] | None = None,
     ) -> None:
         self._store = store
-        # Quotations in the place of a model's words are what the rules have read already.
+        # Instead of a model's words, extractive summaries would repeat what the rules have read
+        # already.
         self._settings = msgspec.structs.replace(settings, summarization_extractive=False)
         self._ledger = ledger
         self._models = models
 
     async def __call__(self, job: Job) -> Outcome:
-        """Have a result read; done again, it finds the same facts and their sources."""
+        """Read a result. A job that runs twice finds the same facts and merges their sources."""
         stored = await self._store.get(job.scope.of(""), job.ref_id, peek=True)
         if stored is None:
             return Outcome(skipped="the content is gone")
-        # Nothing is kept of what was said beside the facts: they go with their content.
+        # The summarizer has no store: the facts are the only output, and they are deleted with the
+        # content.
         summarizer = ContentSummarizer(self._settings, self._models)
         result = await summarizer.summarize(
             stored.data.decode("utf-8", "replace"),
@@ -96,8 +97,8 @@ class FactReader:
             text = result.text[place.start : place.stop].strip().lstrip("-*• ")
             words = text.lower().split()
             is_whole = len(words) >= _LEAST_WORDS and len(text) <= MOST_CHARACTERS
-            if is_whole and text.isprintable() and stands_alone(text, words):
+            if is_whole and text.isprintable() and is_self_contained(text, words):
                 where = place.where[:MOST_NAME_CHARACTERS]
-                candidate = Candidate(text, "fact", job.ref_id, where, tags=tags)
-                with suppress(PrivacyError):  # a secret is no fact
+                candidate = FactCandidate(text, "fact", job.ref_id, where, tags=tags)
+                with suppress(PrivacyError):  # a secret is not stored
                     yield self._ledger.new(candidate, job.scope.session)

@@ -9,10 +9,15 @@ from typing import Any
 
 import pytest
 
-from holdfast.facts import Indexes, Ledger
-from holdfast.facts.clauses import clauses
-from holdfast.facts.dates import with_dates
-from holdfast.facts.extracting import from_message, from_result, said, subject_of
+from holdfast.facts import FactIndexCache, Ledger
+from holdfast.facts.clauses import split_clauses
+from holdfast.facts.dates import annotate_dates
+from holdfast.facts.extraction import (
+    extract_from_message,
+    extract_from_result,
+    find_subject,
+    read_message,
+)
 from holdfast.facts.values import MOST_BYTES
 from holdfast.store.opening import open_memory
 from tests.store.harness import HERE
@@ -23,7 +28,7 @@ AT = datetime(2023, 5, 8, 13, 56, tzinfo=UTC).timestamp()
 
 def facts_of(text: str, **more: Any) -> list[str]:
     message = {"role": "user", "content": text, "at": AT, **more}
-    return [fact.text for fact in from_message(said(message, "s"))]
+    return [fact.text for fact in extract_from_message(read_message(message, "s"))]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +89,7 @@ def test_statements_are_copied_word_for_word_behind_who_said_them(
         "I prefer it over trains and planes.",
         "Sounds great, Bob!",
         "```\nI = my_value(3)\nMy budget is 300 dollars.\n```",
-        "> My budget is 300 dollars, somebody said.",
+        "> My budget is 300 dollars, somebody read_message.",
         "I wonder whether Ann lives in Rome.",
         "If I lived in Rome, I would buy a scooter.",
     ],
@@ -94,29 +99,41 @@ def test_what_asks_guesses_or_points_elsewhere_is_no_fact(text: str) -> None:
 
 
 def test_preferences_and_instructions_of_the_user_are_standing() -> None:
-    message = said({"role": "user", "content": "I prefer trains over planes for work."}, "s")
-    assert [(fact.kind, fact.standing) for fact in from_message(message)] == [("fact", True)]
-    message = said({"role": "user", "content": "From now on answer in short paragraphs."}, "s")
-    assert [fact.standing for fact in from_message(message)] == [True]
-    message = said({"role": "assistant", "content": "I prefer trains over planes."}, "s")
-    assert from_message(message) == []
+    message = read_message(
+        {"role": "user", "content": "I prefer trains over planes for work."}, "s"
+    )
+    assert [(fact.kind, fact.standing) for fact in extract_from_message(message)] == [
+        ("fact", True)
+    ]
+    message = read_message(
+        {"role": "user", "content": "From now on answer in short paragraphs."}, "s"
+    )
+    assert [fact.standing for fact in extract_from_message(message)] == [True]
+    message = read_message({"role": "assistant", "content": "I prefer trains over planes."}, "s")
+    assert extract_from_message(message) == []
 
 
 def test_of_an_assistant_only_what_it_did_is_kept() -> None:
     text = "I have booked flight HAT137 for 2 May. I recommend a window seat in row 12."
-    message = said({"role": "assistant", "content": text}, "s")
-    assert [fact.text for fact in from_message(message)] == [
+    message = read_message({"role": "assistant", "content": text}, "s")
+    assert [fact.text for fact in extract_from_message(message)] == [
         "Assistant: I have booked flight HAT137 for 2 May."
     ]
 
 
 def test_a_fact_knows_its_message_and_its_place() -> None:
     text = "Hello. I moved to Oslo last week."
-    (fact,) = from_message(said({"role": "user", "content": text, "id": "m7", "at": AT}, "s"))
+    (fact,) = extract_from_message(
+        read_message({"role": "user", "content": text, "id": "m7", "at": AT}, "s")
+    )
     start, stop = map(int, fact.place.removeprefix("characters ").split("-"))
     assert (fact.ref, text[start:stop]) == ("m7", "I moved to Oslo last week.")
     nameless = {"role": "user", "content": text}
-    assert said(nameless, "s").ref == said(nameless, "s").ref != said(nameless, "t").ref
+    assert (
+        read_message(nameless, "s").ref
+        == read_message(nameless, "s").ref
+        != read_message(nameless, "t").ref
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,7 +141,7 @@ def test_a_fact_knows_its_message_and_its_place() -> None:
     [
         ("yesterday", "yesterday [7 May 2023]"),
         ("last Friday", "last Friday [5 May 2023]"),
-        ("last Monday", "last Monday [1 May 2023]"),  # said on a Monday: the one before
+        ("last Monday", "last Monday [1 May 2023]"),  # read_message on a Monday: the one before
         ("this Monday", "this Monday [8 May 2023]"),
         ("next Monday", "next Monday [15 May 2023]"),
         ("last week", "last week [week of 1 May 2023]"),
@@ -142,8 +159,8 @@ def test_a_fact_knows_its_message_and_its_place() -> None:
     ],
 )
 def test_relative_days_are_resolved_beside_the_words(text: str, dated: str) -> None:
-    assert with_dates(text, AT) == dated
-    assert with_dates(text, None) == text
+    assert annotate_dates(text, AT) == dated
+    assert annotate_dates(text, None) == text
 
 
 @pytest.mark.parametrize(
@@ -158,7 +175,7 @@ def test_relative_days_are_resolved_beside_the_words(text: str, dated: str) -> N
     ],
 )
 def test_a_subject_is_only_what_has_one_value(text: str, subject: str) -> None:
-    assert subject_of(text, "Ann") == subject
+    assert find_subject(text, "Ann") == subject
 
 
 ORDER = {
@@ -171,7 +188,7 @@ ORDER = {
 
 def test_things_with_ids_are_taken_from_a_result_with_their_exact_values() -> None:
     text = json.dumps(ORDER).replace("100.0", "100.00")
-    facts = from_result(text, "ref:json:1", "get_order", AT)
+    facts = extract_from_result(text, "ref:json:1", "get_order", AT)
     assert [(fact.text, fact.place) for fact in facts] == [
         ("order #W2378156: status = pending, total = 100.00", "$"),
         (
@@ -183,17 +200,17 @@ def test_things_with_ids_are_taken_from_a_result_with_their_exact_values() -> No
 
 @pytest.mark.parametrize("text", ["", "no json", "[1, 2]", '{"a": 1}', "[" * 5000, '{"id": "x"'])
 def test_what_names_nothing_gives_nothing(text: str) -> None:
-    assert from_result(text, "r", "t", None) == []
+    assert extract_from_result(text, "r", "t", None) == []
 
 
 def test_a_later_result_supersedes_what_an_earlier_one_said_of_a_thing() -> None:
     async def work() -> None:
         store = open_memory()
-        ledger = Ledger(store, HERE, Indexes(store, None))
-        told = {"tool": "get_order", "session": "s"}
-        await ledger.extract(json.dumps(ORDER), source_ref="r1", at=1.0, **told)
+        ledger = Ledger(store, HERE, FactIndexCache(store, None))
+        origin = {"tool": "get_order", "session": "s"}
+        await ledger.extract(json.dumps(ORDER), source_ref="r1", at=1.0, **origin)
         shipped = json.dumps(ORDER | {"status": "shipped"})
-        await ledger.extract(shipped, source_ref="r2", at=2.0, **told)
+        await ledger.extract(shipped, source_ref="r2", at=2.0, **origin)
         current = [fact.text for fact in await ledger.latest(kind="entity")]
         assert len(current) == 2
         assert any("status = shipped" in text for text in current)
@@ -221,11 +238,11 @@ def test_a_later_result_supersedes_what_an_earlier_one_said_of_a_thing() -> None
 )
 def test_hostile_messages_give_few_facts(text: str) -> None:
     assert len(facts_of(text)) <= 50
-    assert sum(clause.stop - clause.start for clause in clauses(text)) <= 2 * len(text)
+    assert sum(clause.stop - clause.start for clause in split_clauses(text)) <= 2 * len(text)
 
 
 def test_a_result_that_would_hold_up_others_is_left_to_be_opened() -> None:
     row = {"order_id": "W-1234567", "status": "shipped", "total": 12}
     padded = json.dumps([row, {"note": "x" * MOST_BYTES}])
-    assert from_result(json.dumps([row]), "r", "t", None)
-    assert from_result(padded, "r", "t", None) == []
+    assert extract_from_result(json.dumps([row]), "r", "t", None)
+    assert extract_from_result(padded, "r", "t", None) == []

@@ -1,8 +1,7 @@
-"""indexes: the indexes of all scopes that were asked, as far as memory allows; never out of date.
+"""A bounded cache of fact indexes that never returns an outdated answer.
 
-indexes: after index, before ledger. An index knows the count of changes up to which it has heard;
-the store confirms an answer only if that is still its count. So an answer is right, whoever wrote
-in the meantime, in this process or in another.
+An index has the count of changes that it includes, and the store confirms an answer only if that is
+still its count. So answers are right even if this or another process has written in the meantime.
 """
 
 from __future__ import annotations
@@ -11,23 +10,23 @@ import asyncio
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from holdfast.facts.question import Hit, Question, spoken
+from holdfast.facts.fact_query import FactHit, FactQuery, strip_speaker
 from holdfast.models.protocol import Embedder
 from holdfast.store import Scope, Store
 from holdfast.store.fact_shelf import Fact, NewFact
 
 if TYPE_CHECKING:
-    from holdfast.facts.index import FactIndex
+    from holdfast.facts.fact_index import FactIndex
 
 MOST_ROWS = 500_000
-"""Facts of all indexes together, some 0.7 KB each with vectors; those asked last stay. One scope
-alone may have more."""
+"""Maximum facts of all indexes, about 0.7 KB each with vectors; the least recently used index is
+dropped. The last one may have more."""
 _AT_ONCE = 2_000
-"""Changes that are taken over between two other tasks; with more, an index is built in a thread."""
+"""Changes applied on the event loop; with more, the index is built in a thread."""
 _TRIES = 5
 
 
-class Indexes:
+class FactIndexCache:
     """The indexes of the scopes of one store."""
 
     def __init__(self, store: Store, embedder: Embedder | None) -> None:
@@ -37,33 +36,33 @@ class Indexes:
 
     @property
     def rows(self) -> int:
-        """Facts that are held in memory, of all scopes."""
+        """Return the number of rows in memory, over all scopes."""
         return sum(index.rows for index in self._indexes.values())
 
-    def with_vector(self, fact: Fact) -> NewFact:
-        """A fact with its vector, if there is an embedder."""
+    def add_vector(self, fact: Fact) -> NewFact:
+        """Return a fact with its vector, if there is an embedder."""
         if self.embedder is None:
             return NewFact(fact=fact)
         from holdfast.search.vectors import quantised  # noqa: PLC0415 - see above
 
-        (vector,) = quantised(self.embedder.embed([spoken(fact.text, fact.said_by)]))
+        (vector,) = quantised(self.embedder.embed([strip_speaker(fact.text, fact.said_by)]))
         return NewFact(fact=fact, embedder=self.embedder.name, vector=vector.tobytes())
 
-    async def search(self, scope: Scope, question: Question) -> list[tuple[Hit, Fact, FactIndex]]:
-        """The best current facts of a scope, as they are in the store now."""
+    async def search(self, scope: Scope, query: FactQuery) -> list[tuple[FactHit, Fact, FactIndex]]:
+        """Return the best current facts of a scope as the store has them now."""
         for _ in range(_TRIES):
-            index = await self._known(scope)
-            hits = index.search(question)
+            index = await self._cached(scope)
+            hits = index.search(query)
             facts = await self._store.facts.confirm(scope, [hit.id for hit in hits], index.counter)
             if facts is not None:
                 break
             await self._refresh(scope, index)
-        else:  # others write all the time: what is current of what was found is still right
+        else:  # other tasks keep writing: of these results, the current ones are still right
             facts = await self._store.facts.get(scope, [hit.id for hit in hits])
         current = {fact.id: fact for fact in facts if fact.is_current}
         return [(hit, current[hit.id], index) for hit in hits if hit.id in current]
 
-    async def _known(self, scope: Scope) -> FactIndex:
+    async def _cached(self, scope: Scope) -> FactIndex:
         key = (scope.workspace, scope.user)
         index = self._indexes.get(key)
         if index is None:
@@ -72,7 +71,7 @@ class Indexes:
         return index
 
     async def _build(self, scope: Scope) -> FactIndex:
-        from holdfast.facts.index import FactIndex  # noqa: PLC0415 - numpy takes 80 ms to load
+        from holdfast.facts.fact_index import FactIndex  # noqa: PLC0415 - numpy takes 80 ms to load
 
         changes = await self._store.facts.changes(scope)
         index = FactIndex(self.embedder)
@@ -92,6 +91,7 @@ class Indexes:
         is_worn = index.rows > 2 * len(index) + _AT_ONCE
         if since == 0 or is_worn or len(changes.rows) > _AT_ONCE:
             await self._build(scope)
-        elif index.counter == since:  # else another task has taken it over meanwhile
+        # otherwise another task has applied the changes in the meantime
+        elif index.counter == since:
             index.apply(changes.rows, changes.ids)
             index.counter = changes.counter

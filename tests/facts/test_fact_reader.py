@@ -1,4 +1,4 @@
-"""A model reads long results for facts in the background; only what they bear out is kept."""
+"""A model reads results for facts in the background; facts need the result's support."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import asyncio
 import msgspec
 
 from holdfast.engine import Holdfast
-from holdfast.facts import Indexes, Ledger, fact_jobs
-from holdfast.facts.reading import KIND, FactReader
+from holdfast.facts import FactIndexCache, Ledger, fact_jobs
+from holdfast.facts.fact_reader import KIND, FactReader
 from holdfast.jobs import Worker, WorkerRules
 from holdfast.jobs.protocol import Attempt
 from holdfast.models.protocol import Completion
@@ -30,7 +30,7 @@ SAID = (
 
 
 class Says:
-    """A model that says the same whatever it is asked."""
+    """A model that returns the same text for every call."""
 
     name, window = "test:model", 100_000
 
@@ -42,7 +42,7 @@ class Says:
 
 
 async def worked(store: Store) -> Attempt:
-    ledger = Ledger(store, Holdfast(store).scope, Indexes(store, None))
+    ledger = Ledger(store, Holdfast(store).scope, FactIndexCache(store, None))
     quick = Settings(summarization_max_retries=0)
     attempts: list[Attempt] = []
     reader = FactReader(store, quick, ledger, [Says()])

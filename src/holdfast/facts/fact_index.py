@@ -1,8 +1,8 @@
-"""index: the current facts of one scope in arrays, which are searched in a millisecond.
+"""The current facts of one scope as arrays, searched in about a millisecond.
 
-It holds no text: it returns ids, and the store confirms them. Rows are only appended; that of a
-superseded or forgotten fact is marked, and when half of them are, the ledger builds a new index.
-One thread at a time uses it.
+The index holds no text: it returns ids, which the store confirms. Rows are only appended; the row
+of a superseded or forgotten fact is marked, and the ledger rebuilds the index when half of its rows
+are marked. Only one thread may use an index at a time.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.facts.names import ROLES, names_in
-from holdfast.facts.question import Hit, Question, spoken
+from holdfast.facts.fact_query import FactHit, FactQuery, strip_speaker
+from holdfast.facts.names import ROLES, find_names
 from holdfast.models.protocol import Embedder
 from holdfast.search.arrays import Bytes, GrowingArray
 from holdfast.search.bm25 import rarity
@@ -34,27 +34,28 @@ HALF_LIVES: dict[FactKind, float] = {
     "metric": 30 * DAY_SECONDS,
     "task": 14 * DAY_SECONDS,
 }
-"""After so long a fact counts half as recent. A task is done or dropped within weeks and a figure
-is measured anew, while who somebody is stays true for years."""
+"""Age in seconds at which a fact counts half as recent. A task is done or dropped within weeks and
+a figure is measured again, while a person's identity stays true for years."""
 STEP = 0.05
-"""Facts whose similarity differs by less are alike: tags decide, then recency (004-30)."""
+"""Facts whose similarity differs by less than this are ranked by tags, then by recency."""
 _TAG_SHARE, _RECENCY_SHARE = 0.95, 0.04
-"""Of a step. The least overlap, one tag of 20, is worth more than all recency."""
+"""Shares of a step. The least overlap, one tag of 20, counts more than any recency."""
 _WORDS_SHARE = 0.6
-"""Of similarity, where there are vectors too: names and numbers match by their letters."""
+"""Share of the words in the similarity where vectors exist too: names and numbers match by
+spelling."""
 _UNRELATED = 0.3
-"""The cosine that texts have that have nothing to do with each other."""
+"""Cosine of texts that have nothing to do with each other."""
 _CANDIDATES = 512
-"""Facts that are compared exactly, of those nearest by their telling words and signs."""
+"""Facts that are compared exactly, chosen by rare words and vector signs."""
 _STANDING = 64
-"""Standing facts that are compared, of those there are."""
+"""Maximum standing facts that are compared."""
 _COMMON = 0.2
-"""A word in more than this share of the facts chooses none, such as who speaks; among the chosen it
-counts."""
+"""A word in more than this share of the facts, such as a speaker's name, chooses no candidates. It
+still counts in the exact comparison."""
 _NAMED_STEP = 2.0
-"""More than any score without it: facts of what a question names come before all others."""
+"""Larger than any other score, so that facts about a name in the question rank first."""
 _NEW_TEXTS = 512
-"""Texts that are embedded at once."""
+"""Texts embedded per call."""
 
 Numbers = npt.NDArray[Any]
 
@@ -63,9 +64,9 @@ class _Term(NamedTuple):
     """A word of a question."""
 
     places: Numbers
-    """The rows of the facts that hold it, in order."""
+    """Rows of the facts that hold it, ascending."""
     worth: float
-    """The more, the fewer they are."""
+    """Its weight: the rarer, the higher."""
 
 
 class FactIndex:
@@ -74,7 +75,7 @@ class FactIndex:
     def __init__(self, embedder: Embedder | None) -> None:
         self._embedder = embedder
         self.counter = 0
-        """The count of changes that it knows of."""
+        """The count of changes that the index includes."""
         self._ids: list[str] = []
         self._row_of: dict[str, int] = {}
         self._current = GrowingArray(np.bool_)
@@ -88,7 +89,7 @@ class FactIndex:
         self._subjects: dict[str, array[int]] = {}
         self._speakers: set[str] = set()
         self._has_speaker = GrowingArray(np.bool_)
-        """Whether a fact names its speaker; a role is no name."""
+        """Whether a fact names its speaker; a role is not a name."""
         self._dimensions = 0 if embedder is None else embedder.dimensions
         self._vectors = VectorColumn(self._dimensions)
         self._sketches = SignSketches(self._dimensions)
@@ -98,15 +99,15 @@ class FactIndex:
 
     @property
     def rows(self) -> int:
-        """Rows that take room, those of facts that are no longer current too."""
+        """Return the number of rows, including those of facts that are no longer current."""
         return len(self._ids)
 
     # --- what changed ----------------------------------------------------------------------------
 
-    def apply(self, rows: Sequence[FactRow], left: frozenset[str] | None = None) -> None:
-        """Take over what changed; `left` are all facts that there are, if some were forgotten."""
-        if left is not None:
-            for fact_id in self._row_of.keys() - left:
+    def apply(self, rows: Sequence[FactRow], remaining_ids: frozenset[str] | None = None) -> None:
+        """Apply changed rows; if facts were forgotten, `remaining_ids` has the others."""
+        if remaining_ids is not None:
+            for fact_id in self._row_of.keys() - remaining_ids:
                 self._drop(fact_id)
         for at in range(0, len(rows), _NEW_TEXTS):
             part = rows[at : at + _NEW_TEXTS]
@@ -155,7 +156,7 @@ class FactIndex:
             self._sketches.extend(vectors)
 
     def _vectors_of(self, embedder: Embedder, rows: Sequence[FactRow]) -> Bytes:
-        """Return the vectors that came with the facts; those of another embedder are replaced."""
+        """Return the stored vectors of facts; those of another embedder are computed again."""
         size = self._dimensions
         foreign = [row.embedder != embedder.name or len(row.vector) != size for row in rows]
         stored = b"".join(
@@ -165,7 +166,7 @@ class FactIndex:
         vectors: Bytes = np.frombuffer(stored, np.int8).reshape(-1, size)
         if any(foreign):
             texts = [
-                spoken(row.text, row.said_by)
+                strip_speaker(row.text, row.said_by)
                 for row, is_foreign in zip(rows, foreign, strict=True)
                 if is_foreign
             ]
@@ -175,74 +176,74 @@ class FactIndex:
 
     # --- searching -------------------------------------------------------------------------------
 
-    def search(self, question: Question) -> list[Hit]:
-        """Return the best facts: those of what the question names first, then by score.
+    def search(self, query: FactQuery) -> list[FactHit]:
+        """Return the best facts: those about a name in the question first, then by score.
 
-        Standing facts have a third of the places if they need it, unless the question names
-        somebody and another person said them.
+        Up to a third of the places are reserved for standing facts, unless the question names
+        somebody and the facts are another person's.
         """
-        if not self._row_of or question.limit < 1:
+        if not self._row_of or query.limit < 1:
             return []
-        allowed = self._allowed(question.session)
-        terms = self._terms(question.text)
-        vector = self._vector(question.text)
-        rough = self._rough(terms, vector)
-        for tag in question.tags:
+        allowed = self._allowed_rows(query.session)
+        terms = self._terms(query.text)
+        vector = self._vector(query.text)
+        rough = self._rough_scores(terms, vector)
+        for tag in query.tags:
             rough[self._places(self._tags, tag)] += np.float32(1e-3)
-        named = self._named(question.text)
+        named = self._name_gains(query.text)
         rough += named
         rough *= allowed
-        chosen = self._candidates(rough, allowed, max(_CANDIDATES, 2 * question.limit))
+        chosen = self._candidates(rough, allowed, max(_CANDIDATES, 2 * query.limit))
         standing = self._standing.all
-        standing = standing[allowed[standing] & self._stands_for(named, standing)]
+        standing = standing[allowed[standing] & self._reservable(named, standing)]
         chosen = np.union1d(chosen, standing[largest(rough[standing], _STANDING)])
-        similarity = self._by_words(terms, chosen)
+        similarity = self._word_similarity(terms, chosen)
         if vector is not None:
             unit = unit_rows(vector[np.newaxis])[0]
-            similarity = _mixed(similarity, self._vectors.cosines(unit, chosen))
-        overlap = self._overlap(question.tags, chosen)
-        score = self._scores(chosen, similarity, overlap, question.now) + named[chosen]
-        picked = _picked(score, np.isin(chosen, standing).tolist(), question.limit)
+            similarity = _mix_similarity(similarity, self._vectors.cosines(unit, chosen))
+        overlap = self._tag_overlap(query.tags, chosen)
+        score = self._scores(chosen, similarity, overlap, query.now) + named[chosen]
+        places = _pick(score, np.isin(chosen, standing).tolist(), query.limit)
         gains = named[chosen]
         return [
-            Hit(
+            FactHit(
                 self._ids[int(chosen[at])],
                 float(score[at]),
                 float(similarity[at]),
                 named=bool(gains[at]),
             )
-            for at in picked
+            for at in places
         ]
 
-    def _allowed(self, session: str) -> Numbers:
+    def _allowed_rows(self, session: str) -> Numbers:
         current: Numbers = self._current.all
         if not session:
             return current
-        here = np.zeros(self.rows, np.bool_)
-        here[self._places(self._sessions, session)] = True
-        allowed: Numbers = current & here
+        in_session = np.zeros(self.rows, np.bool_)
+        in_session[self._places(self._sessions, session)] = True
+        allowed: Numbers = current & in_session
         return allowed
 
-    def _named(self, text: str) -> Numbers:
+    def _name_gains(self, text: str) -> Numbers:
         """Return what each fact's score gains by the question's names: people count before things.
 
-        A speaker's name stands before what they say, so the words of a fact tell both who said it
-        and whom it mentions.
+        A fact's text begins with the speaker's name, so its words show both the speaker and the
+        people it mentions.
         """
-        names = names_in(text, self._speakers)
-        speakers, things = (np.zeros(self.rows, np.bool_) for _ in range(2))
+        names = find_names(text, self._speakers)
+        speakers, named_objects = (np.zeros(self.rows, np.bool_) for _ in range(2))
         for term in names.speakers:
             speakers[self._words.of(number_of(term))[0]] = True
-        for terms in names.things:
-            held = (self._words.of(number_of(term))[0] for term in terms)
-            rarest, *others = sorted(held, key=len)
-            for places in others:
+        for terms in names.objects:
+            holders = (self._words.of(number_of(term))[0] for term in terms)
+            rarest, *further = sorted(holders, key=len)
+            for places in further:
                 rarest = rarest[np.isin(rarest, places, assume_unique=True)]
-            things[rarest] = True
-        gains: Numbers = _NAMED_STEP * (2.0 * speakers + things)
+            named_objects[rarest] = True
+        gains: Numbers = _NAMED_STEP * (2.0 * speakers + named_objects)
         return gains.astype(np.float32)
 
-    def _stands_for(self, named: Numbers, standing: Numbers) -> Numbers:
+    def _reservable(self, named: Numbers, standing: Numbers) -> Numbers:
         """Return which standing facts may have a reserved place."""
         if not named.max(initial=0.0) >= 2 * _NAMED_STEP:
             return np.ones(len(standing), np.bool_)
@@ -251,43 +252,45 @@ class FactIndex:
         return may_stand
 
     def _places(self, table: dict[str, array[int]], name: str) -> Numbers:
-        """Return the rows of a name, copied: an array whose memory is in use cannot grow."""
+        """Return a copy of a name's rows: an array whose memory is in use cannot grow."""
         return np.array(table.get(name, ()), np.uint32)
 
     def _terms(self, text: str) -> list[_Term]:
-        """The words of a question that any fact holds, and what each is worth."""
+        """Return the question's words that occur in any fact, with their weights."""
         holders = (self._words.of(number_of(term))[0] for term in fact_terms(text))
         return [_Term(each, rarity(len(each), self.rows)) for each in holders if len(each)]
 
-    def _rough(self, terms: list[_Term], vector: Bytes | None) -> Numbers:
-        """About how similar each fact is: by the words that tell facts apart, and by signs."""
-        telling = [term for term in terms if len(term.places) <= _COMMON * self.rows] or terms
+    def _rough_scores(self, terms: list[_Term], vector: Bytes | None) -> Numbers:
+        """Return a rough similarity of every fact, from rare words and vector signs."""
+        rare = [term for term in terms if len(term.places) <= _COMMON * self.rows] or terms
         rough = np.zeros(self.rows, np.float32)
-        for term in telling:
+        for term in rare:
             rough[term.places] += np.float32(term.worth)
         rough *= self._norm.all
         if vector is None:
             return rough
-        return _mixed(rough / max(_worth(telling), 1e-9), self._sketches.cosines(vector))
+        return _mix_similarity(
+            rough / max(_total_worth(rare), 1e-9), self._sketches.cosines(vector)
+        )
 
     def _candidates(self, rough: Numbers, allowed: Numbers, count: int) -> Numbers:
-        """The facts to be compared exactly; if too few have any similarity, the newest too."""
+        """Return the facts to compare exactly; if too few have any similarity, the newest too."""
         hits = np.flatnonzero(rough > 0)
         if len(hits) >= count:
             nearest: Numbers = hits[largest(rough[hits], count)]
             return nearest
-        rest = np.flatnonzero(allowed & (rough <= 0))
-        newest = largest(self._created.all[rest], count - len(hits))
-        return np.concatenate([hits, rest[newest]])
+        dissimilar = np.flatnonzero(allowed & (rough <= 0))
+        newest = largest(self._created.all[dissimilar], count - len(hits))
+        return np.concatenate([hits, dissimilar[newest]])
 
-    def _by_words(self, terms: list[_Term], chosen: Numbers) -> Numbers:
-        """The share of what the question's words are worth that facts hold."""
+    def _word_similarity(self, terms: list[_Term], chosen: Numbers) -> Numbers:
+        """Return the share of the question's word weights that each fact holds."""
         scores = np.zeros(len(chosen), np.float32)
-        for term in terms:  # places grow, for rows are only added
+        for term in terms:  # rows ascend because rows are only appended
             at = np.searchsorted(term.places, chosen)
             at[at == len(term.places)] = 0
             scores += np.float32(term.worth) * (term.places[at] == chosen)
-        share: Numbers = scores * self._norm.all[chosen] / max(_worth(terms), 1e-9)
+        share: Numbers = scores * self._norm.all[chosen] / max(_total_worth(terms), 1e-9)
         return share.clip(max=1.0)
 
     def _vector(self, text: str) -> Bytes | None:
@@ -298,7 +301,7 @@ class FactIndex:
         row: Bytes = quantised(self._embedder.embed([about or text]))[0]
         return row
 
-    def _overlap(self, tags: frozenset[str], chosen: Numbers) -> Numbers:
+    def _tag_overlap(self, tags: frozenset[str], chosen: Numbers) -> Numbers:
         overlap = np.zeros(len(chosen), np.float32)
         for tag in tags:
             overlap += np.isin(chosen, self._places(self._tags, tag)) / np.float32(len(tags))
@@ -314,17 +317,17 @@ class FactIndex:
         scores: Numbers = STEP * (np.floor(similarity / STEP) + within)
         return scores
 
-    def rivals(self, subject: str, fact_id: str) -> tuple[str, ...]:
-        """Other current facts of a subject: others said them, for of one's own there is but one."""
+    def contradictions(self, subject: str, fact_id: str) -> tuple[str, ...]:
+        """Return the ids of current facts in which other speakers have the same subject."""
         ids = (self._ids[number] for number in self._subjects.get(subject, ()))
-        return tuple(sorted(other for other in ids if other and other != fact_id))
+        return tuple(sorted(other_id for other_id in ids if other_id and other_id != fact_id))
 
 
 _USUAL_WORDS = 10
-"""Of a fact: what is longer matches by chance more often."""
+"""Words of a typical fact. A longer one matches by chance more often."""
 
 
-def _worth(terms: list[_Term]) -> float:
+def _total_worth(terms: list[_Term]) -> float:
     return sum(term.worth for term in terms)
 
 
@@ -333,15 +336,15 @@ def _are_names(word: str, speakers: set[str]) -> bool:
     return bool(terms) and speakers.issuperset(terms)
 
 
-def _mixed(words: Numbers, cosine: Numbers) -> Numbers:
+def _mix_similarity(words: Numbers, cosine: Numbers) -> Numbers:
     near = np.maximum(cosine - _UNRELATED, 0.0) / (1.0 - _UNRELATED)
     return _WORDS_SHARE * words + (1.0 - _WORDS_SHARE) * near
 
 
-def _picked(score: Numbers, is_standing: list[bool], limit: int) -> list[int]:
-    """The places of the best, with room for what stands whatever is asked."""
+def _pick(score: Numbers, is_standing: list[bool], limit: int) -> list[int]:
+    """Return the places of the best facts, with places reserved for standing ones."""
     order: list[int] = best(score, len(score)).tolist()
     standing = [at for at in order if is_standing[at]][: max(1, limit // 3)]
-    others = [at for at in order[: limit + len(standing)] if at not in standing]
-    chosen = {*standing, *others[: limit - len(standing)]}
+    further = [at for at in order[: limit + len(standing)] if at not in standing]
+    chosen = {*standing, *further[: limit - len(standing)]}
     return [at for at in order if at in chosen]

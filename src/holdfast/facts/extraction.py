@@ -1,8 +1,7 @@
-"""extracting: messages and tool results as facts, without a model.
+"""Extract facts from messages and tool results by rules, without a model.
 
-extracting: after statements, values and dates, before ledger. Every fact is copied from its source:
-behind the name of who says so stand the very words, and beside days that are told by today the
-days that are meant. A text that holds a secret gives no fact.
+Each fact quotes its source word for word, after the speaker's name and with the dates that relative
+dates mean. A text that holds a secret gives no fact.
 """
 
 from __future__ import annotations
@@ -15,19 +14,19 @@ from typing import Any, NamedTuple
 
 import re2  # type: ignore[import-untyped]
 
-from holdfast.facts.clauses import clauses
-from holdfast.facts.dates import with_dates
-from holdfast.facts.pronouns import stands_alone
-from holdfast.facts.statements import Statement, is_whole, statement_of
-from holdfast.facts.values import things_in
+from holdfast.facts.clauses import split_clauses
+from holdfast.facts.dates import annotate_dates
+from holdfast.facts.pronouns import is_self_contained
+from holdfast.facts.statements import FactStatement, is_complete, read_statement
+from holdfast.facts.values import find_records
 from holdfast.store.fact_shelf import MOST_CHARACTERS, FactKind
 
 MOST_FACTS = 50
-"""Of one message."""
+"""Maximum facts per message."""
 _MACHINES = frozenset({"assistant", "ai", "model", "tool", "function", "system", "developer"})
 
-# What an assistant did, with what it did it to: the only statements of its own that are kept, for
-# the rest of its answers is advice that it would give again.
+# An assistant's report of an action and its object. These are the only statements of assistants
+# that are extracted: the rest of a reply is advice that the assistant would give again.
 _DONE = re2.compile(
     r"(?i)^I(?:'ve| have)? (?:now |just |successfully |already )*(?:created|booked|sent|updated"
     r"|deployed|fixed|scheduled|cancelled|canceled|refunded|merged|opened|closed|deleted|removed"
@@ -46,23 +45,23 @@ _HOME = re2.compile(
 )
 _NAME = re2.compile(r"(?i)\b(?:my name is|call me|refer to me as|address me as) [A-Z]")
 _MONTHS = frozenset("jan feb mar apr may jun jul aug sep oct nov dec".split())
-# Not RE2: its wrapper counts the signs before each match anew in a text that is not ASCII.
+# Not RE2: in a text that is not ASCII its wrapper counts the characters before each match again.
 _CLASS = re.compile(r"(?i)%|[$€£]|[a-z]+")
 
 
-class Said(NamedTuple):
-    """A message as facts are looked for in it."""
+class SourceMessage(NamedTuple):
+    """A message from which facts are extracted."""
 
     text: str
     ref: str
-    """Its id."""
+    """The id of the message."""
     speaker: str
     is_user: bool = True
     at: float | None = None
 
 
-class Candidate(NamedTuple):
-    """A fact that was found, before it is stored."""
+class FactCandidate(NamedTuple):
+    """A fact before it is stored."""
 
     text: str
     kind: FactKind
@@ -75,8 +74,8 @@ class Candidate(NamedTuple):
     tags: tuple[str, ...] = ()
 
 
-def said(message: Mapping[str, Any], session: str) -> Said:
-    """A message of a conversation; one without an id is named by what it says."""
+def read_message(message: Mapping[str, Any], session: str) -> SourceMessage:
+    """Return a message of a conversation; one without an id gets an id made from its content."""
     text = _text_of(message.get("content"))
     role = str(message.get("role") or "user")
     name = str(message.get("name") or message.get("speaker") or "").strip()
@@ -84,16 +83,16 @@ def said(message: Mapping[str, Any], session: str) -> Said:
     ref = str(message.get("id") or "") or _id_of(session, role, name, text)
     speaker = name if name and len(name) <= 60 and name.isprintable() else role.capitalize()
     moment = float(at) if isinstance(at, int | float) else None
-    return Said(text, ref, speaker, role.lower() not in _MACHINES, moment)
+    return SourceMessage(text, ref, speaker, role.lower() not in _MACHINES, moment)
 
 
 def _id_of(*parts: str) -> str:
-    told = "\0".join(parts).encode("utf-8", "surrogatepass")
-    return f"msg_{hashlib.sha256(told).hexdigest()[:24]}"
+    identity = "\0".join(parts).encode("utf-8", "surrogatepass")
+    return f"msg_{hashlib.sha256(identity).hexdigest()[:24]}"
 
 
 def _text_of(content: object) -> str:
-    """The text of a message's content, in whatever parts it comes."""
+    """Return the text of a message's content: a string, or the texts of its parts."""
     if isinstance(content, str):
         return content
     if isinstance(content, Sequence):
@@ -102,66 +101,68 @@ def _text_of(content: object) -> str:
     return ""
 
 
-def from_messages(messages: Iterable[Mapping[str, Any]], session: str) -> list[Candidate]:
-    """What the messages of a session state, and the results among them."""
-    facts: list[Candidate] = []
+def extract_from_messages(
+    messages: Iterable[Mapping[str, Any]], session: str
+) -> list[FactCandidate]:
+    """Extract facts from the messages of a session, including tool results."""
+    facts: list[FactCandidate] = []
     for each in messages:
-        message = said(each, session)
+        message = read_message(each, session)
         if str(each.get("role")) in ("tool", "function"):
             tool = str(each.get("name") or "")
-            facts += from_result(message.text, message.ref, tool, message.at)
+            facts += extract_from_result(message.text, message.ref, tool, message.at)
         else:
-            facts += from_message(message)
+            facts += extract_from_message(message)
     return facts
 
 
-def from_message(message: Said) -> list[Candidate]:
-    """What a message states, in its order."""
-    statements = _stated(message) if message.is_user else _done(message)
-    candidates = (_told(message, statement) for statement in statements)
+def extract_from_message(message: SourceMessage) -> list[FactCandidate]:
+    """Extract the facts that a message states, in order."""
+    statements = _user_statements(message) if message.is_user else _completed_actions(message)
+    candidates = (_candidate(message, statement) for statement in statements)
     return list(islice((candidate for candidate in candidates if candidate), MOST_FACTS))
 
 
-def _stated(message: Said) -> Iterator[Statement]:
-    for clause in clauses(message.text):
-        statement = statement_of(clause)
+def _user_statements(message: SourceMessage) -> Iterator[FactStatement]:
+    for clause in split_clauses(message.text):
+        statement = read_statement(clause)
         if statement is not None:
             yield statement
 
 
-def _done(message: Said) -> Iterator[Statement]:
-    for clause in clauses(message.text):
+def _completed_actions(message: SourceMessage) -> Iterator[FactStatement]:
+    for clause in split_clauses(message.text):
         if clause.asks or len(clause.text) > MOST_CHARACTERS // 2:
             continue
         of_user = _YOUR.sub("the user's", clause.plain)
         if not _DONE.match(of_user) or not _NAMED_VALUE.search(of_user):
             continue
-        if is_whole(clause) and stands_alone(of_user, of_user.lower().split()):
-            yield Statement(clause.text, "fact", False, clause.start, clause.stop)
+        if is_complete(clause) and is_self_contained(of_user, of_user.lower().split()):
+            yield FactStatement(clause.text, "fact", False, clause.start, clause.stop)
 
 
-def _told(message: Said, statement: Statement) -> Candidate | None:
-    dated = with_dates(statement.text, message.at)
+def _candidate(message: SourceMessage, statement: FactStatement) -> FactCandidate | None:
+    dated = annotate_dates(statement.text, message.at)
     text = f"{message.speaker}: {dated}"
     if len(text) > MOST_CHARACTERS or not text.isprintable():
         return None
-    return Candidate(
+    return FactCandidate(
         text=text,
         kind=statement.kind,
         ref=message.ref,
         place=f"characters {statement.start}-{statement.stop}",
-        subject=subject_of(statement.text, message.speaker),
+        subject=find_subject(statement.text, message.speaker),
         said_by=message.speaker,
         standing=statement.standing,
         at=message.at,
     )
 
 
-def subject_of(text: str, speaker: str) -> str:
-    """What a statement gives the one value of; empty if that is not sure.
+def find_subject(text: str, speaker: str) -> str:
+    """Return the property whose single value a statement gives; empty if that is not certain.
 
-    A thing may have many properties, but only one of a kind: `the deadline` one date, `our budget`
-    one sum. So the kind of the value belongs to the subject.
+    The kind of value is part of the subject: something may have many properties, but only one of a
+    kind, such as one date for `the deadline` and one sum for `our budget`.
     """
     about = ""
     if _NAME.search(text):
@@ -176,25 +177,25 @@ def subject_of(text: str, speaker: str) -> str:
 
 
 def _unit(before: str, value: str) -> str:
-    """What kind of value it is: a day, or what it is counted in."""
+    """Return the kind of a value: "days", or its unit."""
     if any(word[:3].lower() in _MONTHS for word in (*before.split(), *value.split()[1:])):
         return "days"
     units = _CLASS.findall(value)
     return units[-1].lower() if units else "numbers"
 
 
-def from_result(content: str, ref: str, tool: str, at: float | None) -> list[Candidate]:
-    """What a tool's result says of things that have a name."""
+def extract_from_result(content: str, ref: str, tool: str, at: float | None) -> list[FactCandidate]:
+    """Extract facts about the objects with an id in a tool's result."""
     return [
-        Candidate(
-            text=thing.text,
-            kind=thing.kind,
+        FactCandidate(
+            text=record.text,
+            kind=record.kind,
             ref=ref,
-            place=thing.place,
-            subject=thing.subject[:200],
+            place=record.place,
+            subject=record.subject[:200],
             tags=(tool,) if tool else (),
             at=at,
         )
-        for thing in things_in(content)
-        if len(thing.text) <= MOST_CHARACTERS and thing.text.isprintable()
+        for record in find_records(content)
+        if len(record.text) <= MOST_CHARACTERS and record.text.isprintable()
     ]
