@@ -32,7 +32,7 @@ from holdfast.models.embedding import tool_embedder
 from holdfast.models.protocol import Embedder
 from holdfast.settings import Settings
 from holdfast.toolbox import Tool, read_tool
-from holdfast.toolbox.searching import Search, search_over, weights_for
+from holdfast.toolbox.tool_search import ToolSearch, search_over, weights_for
 from holdfast.toolbox.weights import WITH_VECTORS
 
 SETS = ("livemcp", "mcptoolbenchpp", "metatool", "sealtools", "bfcl")
@@ -119,7 +119,7 @@ class Example(NamedTuple):
 def examples(directory: Directory, embedder: Embedder | None) -> Example:
     """Each right tool of some queries beside tools that look like it and tools by chance."""
     chance = np.random.default_rng(0)
-    search: Search = search_over(directory.tools, embedder)
+    search: ToolSearch = search_over(directory.tools, embedder)
     rows, there = [], []
     chosen = chance.permutation(len(directory.asked))[:_QUERIES]
     for asked in (directory.asked[n] for n in chosen):

@@ -92,9 +92,9 @@ def text_of(result: object) -> str:
 
 
 def _check(schema: dict[str, Any], given: Mapping[str, Any]) -> None:
-    from holdfast.toolbox.checking import compiled  # noqa: PLC0415 - where a tool has its own
+    from holdfast.toolbox.argument_checks import compile_schema  # noqa: PLC0415 - where a tool has its own
 
-    check = compiled(schema)
+    check = compile_schema(schema)
     if check is None:
         return  # the schema itself is none; the function will say what it misses
     error = next(iter(check.iter_errors(given)), None)

@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.cite import count
 from holdfast.quoting import in_one_line
-from holdfast.toolbox.directory import Listed, directory
+from holdfast.toolbox.directory import DirectoryEntry, directory
 from holdfast.trim.excerpts import before
 
 RULES = (
@@ -72,7 +72,9 @@ def header_of(
     if lists_tools:
         room = most - count(Header(rules, "", shown_card).text) - 2
         listed = [
-            Listed(each.server, each.name, before(in_one_line(each.intent), _LONGEST_INTENT))
+            DirectoryEntry(
+                each.server, each.name, before(in_one_line(each.intent), _LONGEST_INTENT)
+            )
             for each in parts.tools
         ]
         shown_tools = directory(listed, room)

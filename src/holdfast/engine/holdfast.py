@@ -71,7 +71,7 @@ from holdfast.workers import Workers, WorkLimits
 
 if TYPE_CHECKING:
     from holdfast.memory.memory import Memory
-    from holdfast.toolbox.box import Toolbox
+    from holdfast.toolbox.toolbox import Toolbox
 
 _SAVE_EVERY = 50
 _LOGGER = "holdfast.engine"
@@ -376,7 +376,7 @@ class Holdfast:
     @cached_property
     def toolbox(self) -> Toolbox:
         """The tools of this scope: their pinned definitions, a directory, a search."""
-        from holdfast.toolbox.box import Toolbox  # noqa: PLC0415 - numpy takes 80 ms to load
+        from holdfast.toolbox.toolbox import Toolbox  # noqa: PLC0415 - numpy takes 80 ms to load
 
         return Toolbox(self.store, self.scope, embedder=self.tool_embedder, clock=self._clock)
 

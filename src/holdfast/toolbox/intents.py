@@ -1,9 +1,8 @@
-"""What a tool says of itself, as we show it: one quoted line, and warnings where it gives orders.
+"""Intents and warnings from tool descriptions, which are untrusted text.
 
-intents: after tool. A description is written by whoever wrote the server, and read by a model: it
-may say `ignore previous instructions`, or hide letters that nobody sees. So what is shown is short,
-in one line, and withheld where it gives orders; whoever pins the tool is told why. All patterns are
-in RE2 and linear.
+The author of a server writes its descriptions, and a model reads them: they may contain `ignore
+previous instructions` or invisible letters. An intent is one short line, and withheld if it gives
+orders; the warnings are for the user who pins the tool. All patterns use RE2 and take linear time.
 """
 
 from __future__ import annotations
@@ -15,12 +14,13 @@ from holdfast.toolbox.tool import Tool
 from holdfast.trim.excerpts import before
 
 MOST_INTENT = 100
-"""Characters of an intent; a first sentence has 60 as a rule."""
+"""Maximum characters of an intent; a first sentence typically has 60."""
 WITHHELD = "(its description gives orders and is withheld)"
-_LOOKED_AT = 400
-"""Characters of a description that an intent is taken from."""
+_INTENT_SOURCE = 400
+"""Characters of a description from which the intent is taken."""
 _MOST_READ = 40_000
-"""Characters of a definition that are looked at; the largest real one at hand has that many."""
+"""Characters of a definition that are checked; the largest real one that we have seen has this
+many."""
 _SENTENCE_END = re2.compile(r"[.!?。！？](?:\s|$)")  # noqa: RUF001 - as other scripts end one
 _ORDERS = {
     "overrides": re2.compile(
@@ -49,44 +49,45 @@ _ORDERS = {
         r"|chat history|api[ _-]?keys?|credentials|passwords?|private keys?|environment variables"
         r"|mcp\.json)|\.env)\b"
     ),
-    # Tags of Unicode write any sentence unseen; marks of direction turn one round; what has no
-    # width parts words. The joiner of emoji (200D) is in honest texts.
+    # Unicode tags can hold an invisible sentence, direction marks reverse text, and zero-width
+    # characters split words. The joiner of emoji (200D) is absent here because honest texts use it.
     "hides": re2.compile(
         r"[\x{E0000}-\x{E007F}\x{202A}-\x{202E}\x{2060}-\x{2069}\x{200B}\x{FEFF}]"
     ),
 }
 
 
-def intent_of(tool: Tool) -> str:
-    """In one line what a tool is for, by its own first sentence; empty if it says nothing."""
-    told = in_one_line(_sound(tool.description[:_LOOKED_AT]))
-    end = _SENTENCE_END.search(told)
-    told = told[: end.start() + 1] if end is not None else told
-    if orders_in(told):
+def tool_intent(tool: Tool) -> str:
+    """Return a tool's purpose in one line, from its description's first sentence."""
+    text = in_one_line(_without_surrogates(tool.description[:_INTENT_SOURCE]))
+    end = _SENTENCE_END.search(text)
+    text = text[: end.start() + 1] if end is not None else text
+    if find_orders(text):
         return WITHHELD
-    return before("".join(c if c.isprintable() else " " for c in told), MOST_INTENT).rstrip(" .")
+    return before("".join(c if c.isprintable() else " " for c in text), MOST_INTENT).rstrip(" .")
 
 
-def warnings_of(tool: Tool) -> tuple[str, ...]:
-    """What in a definition speaks to the model instead of describing the tool, by kind.
+def tool_warnings(tool: Tool) -> tuple[str, ...]:
+    """Return the kinds of instructions to the model in a definition.
 
-    A definition that is longer than people read is `overlong`, for what stands at its end.
+    A definition longer than people read is `overlong`, because its end may hide instructions.
     """
     text = f"{tool.name}\n{tool.description}\n{_schema_text(tool)}"
-    orders = orders_in(_sound(text[:_MOST_READ].replace("\n", " ")))  # an order may break its line
+    # an instruction may span two lines
+    orders = find_orders(_without_surrogates(text[:_MOST_READ].replace("\n", " ")))
     return (*orders, "overlong") if len(tool.definition) > _MOST_READ else orders
 
 
-def orders_in(text: str) -> tuple[str, ...]:
-    """The kinds of orders that a text gives."""
+def find_orders(text: str) -> tuple[str, ...]:
+    """Return the kinds of orders that a text gives."""
     return tuple(kind for kind, pattern in _ORDERS.items() if pattern.search(text))
 
 
 def _schema_text(tool: Tool) -> str:
-    """The schema as JSON; escapes would hide letters from the patterns."""
+    """Return the schema as JSON; escaped line breaks would hide text from the patterns."""
     return tool.definition.decode("utf-8", "replace").replace("\\n", " ")
 
 
-def _sound(text: str) -> str:
-    """Without lone surrogates, which RE2 does not read."""
+def _without_surrogates(text: str) -> str:
+    """Replace lone surrogates, which RE2 rejects."""
     return text.encode("utf-8", "replace").decode()

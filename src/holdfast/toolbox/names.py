@@ -1,7 +1,7 @@
-"""Names of tools by which a query may call them: whole, by their last words or by their first.
+"""Look up tools by name: by the whole name, its last words or its first.
 
-names: after reading, before searching. Every form is looked up, none is searched for: a directory
-of ten thousand names costs a query what one of ten does.
+All forms of a name are keys of a table, so that a query costs the same for ten tools and for ten
+thousand.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from holdfast.search.words import fold
-from holdfast.toolbox.reading import spoken
+from holdfast.toolbox.tool_features import split_name
 
 _MOST_WORDS = 4
-"""Of a text that may be a name; with more it is a request."""
+"""Maximum words of a text that may be a name; a longer one is a request."""
 _MOST_PARTS = 8
-"""Of a name: what is longer is called by these many of its first or last parts."""
+"""Maximum parts of a name; a longer one is found by this many of its first or last parts."""
 WHOLE, ENDING, BEGINNING = 1.0, 0.5, 0.25
 
 
-class Names:
-    """The names of some tools."""
+class ToolNames:
+    """The names of a directory's tools."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._whole: dict[str, list[int]] = defaultdict(list)
@@ -28,27 +28,27 @@ class Names:
         self._beginnings: dict[tuple[str, ...], list[int]] = defaultdict(list)
         self._parts: dict[tuple[str, ...], list[int]] = defaultdict(list)
         for n, name in enumerate(names):
-            parts = tuple(spoken(name))
+            parts = tuple(split_name(name))
             self._whole[fold(name)].append(n)
             self._parts[parts].append(n)
             for size in range(1, min(len(parts), _MOST_PARTS)):
                 self._endings[parts[-size:]].append(n)
                 self._beginnings[parts[:size]].append(n)
 
-    def alike(self, text: str) -> dict[int, float]:
-        """Which of them a text may be, and how surely: its name, its end, its beginning.
+    def matches(self, text: str) -> dict[int, float]:
+        """Return the tools whose name a text may be, with the certainty of each match.
 
-        A text that says more before it, as in `github__search` for `search`, is its end too.
+        A text with a prefix before the name, as in `github__search` for `search`, matches too.
         """
         if not text or len(text.split()) > _MOST_WORDS:
             return {}
-        parts = tuple(spoken(text))
+        parts = tuple(split_name(text))
         shares: dict[int, float] = {}
         for place in self._beginnings.get(parts, ()):
             shares[place] = BEGINNING
         longer = (parts[at:] for at in range(1, len(parts)))
         for ends in (self._endings.get(parts, ()), *(self._parts.get(end, ()) for end in longer)):
             shares |= dict.fromkeys(ends, ENDING)
-        for same in (self._parts.get(parts, ()), self._whole.get(fold(text), ())):
-            shares |= dict.fromkeys(same, WHOLE)
+        for exact in (self._parts.get(parts, ()), self._whole.get(fold(text), ())):
+            shares |= dict.fromkeys(exact, WHOLE)
         return shares

@@ -20,8 +20,8 @@ from holdfast.fitting.found_tools import load_found
 from holdfast.fitting.options import LazyRules
 from holdfast.models.protocol import Embedder
 from holdfast.settings import Settings
-from holdfast.toolbox import Tool, directory, sorted_out
-from holdfast.toolbox.checking import problems
+from holdfast.toolbox import Tool, directory, read_valid_tools
+from holdfast.toolbox.argument_checks import find_problems
 from holdfast.upstream.upstreams import Target
 from holdfast.wire import Conversation
 from holdfast.wire.loading import held_back
@@ -62,7 +62,7 @@ class ToolFinder:
     def _tools(self) -> dict[str, Tool]:
         asked = self._asked
         values = list(map(decode, definitions(asked, plain_functions(asked))))
-        return {tool.name: tool for tool in sorted_out(values)[0]}
+        return {tool.name: tool for tool in read_valid_tools(values)[0]}
 
     @property
     def _withheld(self) -> list[Tool]:
@@ -90,7 +90,7 @@ class ToolFinder:
         tool = self._named(name)
         if tool is None:
             return None
-        if self._refusals < _MOST_REFUSALS and problems(tool, arguments):
+        if self._refusals < _MOST_REFUSALS and find_problems(tool, arguments):
             self._refusals += 1
             return None
         return Call(call.id, tool.name, encode(arguments).decode())
@@ -113,7 +113,7 @@ class ToolFinder:
         return await self._workers.off_loop(self._size, partial(work, call, min(most, MOST_FOUND)))
 
     def _found(self, call: Call, most: int) -> str:
-        from holdfast.toolbox.searching import search_over  # noqa: PLC0415 - numpy loads slowly
+        from holdfast.toolbox.tool_search import search_over  # noqa: PLC0415 - numpy loads slowly
 
         query, tools = parse_search(call.arguments), self._withheld
         hits = search_over(tools, self._embedder)(query, k=_MOST_HITS)
@@ -132,7 +132,7 @@ class ToolFinder:
         tool = self._named(name)
         if tool is None:
             return f"[There is no tool of this name.]\n{directory(self._withheld, most // 2)}"
-        wrong = "\n".join(problems(tool, arguments))
+        wrong = "\n".join(find_problems(tool, arguments))
         return f"[The call was not made: its arguments do not fit the schema.]\n{wrong}\n" + (
             _told(tool, most - count(wrong) - 20) or ""
         )
@@ -191,5 +191,5 @@ def _are_held_back_there(settings: Settings, targets: Sequence[Target], dialect:
 
 
 def _directory(schemas: Sequence[bytes], tokens: int) -> str:
-    tools, _ = sorted_out(list(map(decode, schemas)))
+    tools, _ = read_valid_tools(list(map(decode, schemas)))
     return directory(tools, tokens)

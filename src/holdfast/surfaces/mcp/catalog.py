@@ -27,10 +27,10 @@ from holdfast.quoting import fenced, in_one_line
 from holdfast.store.tool_shelf import StoredTool, ToolKey
 from holdfast.surfaces.mcp.cards import ServerCard
 from holdfast.surfaces.mcp.config import ServerSpec
-from holdfast.toolbox.checking import problems
+from holdfast.toolbox.argument_checks import find_problems
 from holdfast.toolbox.directory import directory
-from holdfast.toolbox.intents import warnings_of
-from holdfast.toolbox.tool import Tool, read_tool, sorted_out
+from holdfast.toolbox.intents import tool_warnings
+from holdfast.toolbox.tool import Tool, read_tool, read_valid_tools
 
 Pinned = Mapping[ToolKey, StoredTool]
 
@@ -48,7 +48,7 @@ class InForce(NamedTuple):
 
 def in_force(card: ServerCard, server: str, pinned: Pinned) -> Iterator[InForce]:
     """The tools that a server gives, each by the definition that holds."""
-    tools, _ = sorted_out(card.tools, server)
+    tools, _ = read_valid_tools(card.tools, server)
     given = {definition["name"]: definition for definition in card.tools}
     for tool in tools:
         stored = pinned.get(tool.key)
@@ -258,7 +258,7 @@ def fault_of(entry: Entry, arguments: Mapping[str, Any]) -> str:
 
     A schema that is none is its server's to judge by.
     """
-    faults = problems(entry.tool, arguments)
+    faults = find_problems(entry.tool, arguments)
     if not faults:
         return ""
     schema = fenced(msgspec.json.encode(entry.schema).decode()[:20_000])
@@ -279,7 +279,7 @@ def _entries(spec: ServerSpec, card: ServerCard, pinned: Pinned, *, plain: bool)
             definition,
             tool,
             change,
-            warnings_of(tool),
+            tool_warnings(tool),
             always or spec.pins(tool.name),
         )
 

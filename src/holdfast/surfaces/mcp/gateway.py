@@ -31,7 +31,7 @@ from holdfast.surfaces.mcp.host import AskingHost, Audience
 from holdfast.surfaces.mcp.pipe import MOST_BYTES, Way, way_to
 from holdfast.surfaces.mcp.results import Called, Results, whole_characters
 from holdfast.surfaces.mcp.upstream import CALL_RESULT, Upstream
-from holdfast.toolbox.searching import search_over
+from holdfast.toolbox.tool_search import search_over
 
 _REPORT_SECONDS = 30.0
 _MOST_LINKS = 1_000

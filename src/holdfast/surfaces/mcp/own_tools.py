@@ -25,7 +25,7 @@ from holdfast.quoting import in_one_line, item
 from holdfast.search.passages import rank
 from holdfast.store import RefInfo
 from holdfast.tokens import count
-from holdfast.toolbox.checking import problems
+from holdfast.toolbox.argument_checks import find_problems
 from holdfast.toolbox.tool import Tool, read_tool
 
 MOST_CHARACTERS = 4_000_000
@@ -239,7 +239,7 @@ def _defined(name: str) -> Tool:
 
 def faults_in(tool: OwnTool, arguments: dict[str, Any]) -> list[str]:
     """Which arguments are not what a tool takes, and why. `expand_ref` reads forgivingly."""
-    return [] if tool is OPENER else problems(_defined(tool.name), arguments)
+    return [] if tool is OPENER else find_problems(_defined(tool.name), arguments)
 
 
 def visible_summary(info: RefInfo, policy: Policy) -> str:
