@@ -1,12 +1,10 @@
 """The values of a JSON document that a question names by their path.
 
-addresses: after document, before fields. `data.agent.agentArn`, `items[3].name`, `$.a["b c"]`,
-`/a/0` and a lone key in quotes are found in the words of a question, and followed through the
-values: from the top, else from anywhere, else without their first steps. Keys may hold dots and
-slashes of their own.
+Finds `data.agent.agentArn`, `items[3].name`, `$.a["b c"]`, `/a/0` and a single quoted key in a
+question, and follows them through the document: from the root, else from any object, else without
+their first steps. Keys may contain dots and slashes.
 
-The patterns are in `re`: they are asked about a question, and about paths of at most 300 characters
-that stand in it.
+The patterns use `re`, because they run on a question and on paths of at most 300 characters in it.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ _STEP_END = re.compile(r"[./\[]|$")
 
 
 def addressed(value: Any, question: str) -> list[Place]:
-    """Where the values stand that the question names, in the order of the question."""
+    """Return the places of the values that the question names, in the question's order."""
     found: dict[int, Place] = {}
     for path in paths_in(question):
         for place in _resolved(value, path):
@@ -73,7 +71,7 @@ def _resolved(value: Any, path: str) -> list[Place]:
         cut = _STEP_END.search(rest, 1)
         rest = rest[cut.end() if cut and cut[0] != "[" else cut.start() if cut else len(rest) :]
         if re.search(r"[.\[/]", rest) is None:
-            break  # a last key alone says too little
+            break  # a last key alone is too ambiguous
     return []
 
 

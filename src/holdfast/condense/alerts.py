@@ -1,7 +1,7 @@
-"""What in a JSON value must not be overlooked: errors, failures, warnings, quoted as they stand.
+"""Errors, failures and warnings in a JSON value, quoted verbatim.
 
-alerts: after pieces. Whatever stands under a key like `error` or `warnings`, a `message` beside a
-status of failure, `"isError": true`, and objects whose `status` or `level` says that they failed.
+Alerts are values of keys like `error` or `warnings`, a `message` next to a failed status,
+`"isError": true`, and objects whose `status` or `level` reports a failure.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MOST_JUDGED = 4_000
 
 
 def alerts(source: Source) -> list[Note]:
-    """Every alert of a document, in the order they stand; the last note counts those left out."""
+    """Return every alert of a document in document order; the last note counts the omitted ones."""
     document = source.document
     signs = _signs(source) if document is not None else None
     if document is None or signs is None or not signs.any:
@@ -64,12 +64,12 @@ def _parts(document: Document) -> Iterable[DocumentWindow]:
 
 
 class _Signs(msgspec.Struct, frozen=True):
-    """What the bytes tell of alerts before any value is looked at."""
+    """Signs of alerts in the raw bytes, found before any value is visited."""
 
     keys: tuple[str, ...]
     """The keys in use that name an alert."""
     states: tuple[str, ...]
-    """The keys in use that tell a state, if a word of failure stands anywhere."""
+    """Keys of a state that occur, if a word of failure occurs anywhere."""
     messages: bool
     """Whether there are messages beside codes, or an `isError`."""
 
@@ -92,12 +92,12 @@ def _signs(source: Source) -> _Signs:
 
 
 def _keys(data: bytes, quote: bytes) -> set[str]:
-    """The keys in use that tell of alerts: of what stands between a quote and one with a colon."""
+    """Return the keys of alerts that occur between a quote and a quote with a colon."""
     keys: set[str] = set()
     judged: set[bytes] = set()
     end, at = quote + b":", 0
     while (at := data.find(end, at) + 1) > 0:
-        # No further back: where no quote begins a key, all that stands before would count as one.
+        # Start no earlier: if no quote begins a key, all text before it would count as one key.
         start = max(0, at - 1 - _KEY_BYTES)
         word = data[max(start, data.rfind(quote, start, at - 1) + 1) : at - 1]
         if word in judged:
@@ -112,7 +112,7 @@ def _keys(data: bytes, quote: bytes) -> set[str]:
 
 
 def _failure(item: dict[str, Any]) -> str:
-    """An object that failed: what it says of that first, so that a cut loses the least."""
+    """Return a failed object with its failure first, so that a cut loses the least."""
     telling = [key for key in (*_STATES, *_CODES, *_MESSAGES, "error") if key in item]
     return line({key: item[key] for key in dict.fromkeys([*telling, *item])})[1:-1]
 

@@ -1,11 +1,12 @@
-"""Source code: what it defines, with signatures and places.
+"""Source code: its definitions, with signatures and places.
 
-code: after spans. Definitions are found by simple rules for each language, line by line; they need
-no code that parses, so pieces of files and files shown with line numbers do as well.
+Simple rules for each language find definitions line by line. The code need not parse, so parts of
+files and files with line numbers work too.
 
-The patterns are in `re`, for a file may define something in every line and RE2 takes ten times as
-long for each match. They are asked about the first 6,000 bytes, or are linear: tried where a line
-begins, on at most a few hundred characters of it, with no two long repeats that can take the same.
+The patterns use `re`, because a file may have a definition in every line and RE2 takes ten times as
+long for each match. They run on the first 6,000 bytes, or are linear: anchored to the start of a
+line, on at most a few hundred characters of it, without two long repeats that can match the same
+text.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ kind = "code"
 SNIFFED = 6000
 """Bytes of the beginning that are looked at."""
 SIGNATURES = 60
-"""At most so many definitions are listed one by one."""
+"""Maximum number of definitions that are listed one by one."""
 HEAD = 400
 """Characters of the beginning that are quoted."""
 
@@ -82,7 +83,7 @@ def sniff(source: Source) -> float:
     first = head(source, SNIFFED)
     if first.lstrip()[:1] in ("{", "[", "<") and not first.startswith("<?php"):
         return 0.0
-    if "\n```" in first:  # code that stands in prose
+    if "\n```" in first:  # code inside prose
         return 0.0
     bare, numbers = _STRIP_NUMBER.subn("", first)
     lines = [line for line in bare.split("\n")[:120] if line.strip()]
@@ -121,7 +122,7 @@ def condense(source: Source) -> Condensed:
 
 
 def passages(source: Source) -> Sequence[Passage]:
-    """Each definition; what stands before the first is one too."""
+    """Return one passage per definition, and one for the text before the first."""
     starts = [one.span[0] for one in definitions(source)]
     if not starts or starts[0]:
         starts.insert(0, 0)
@@ -132,7 +133,7 @@ def passages(source: Source) -> Sequence[Passage]:
 
 
 def definitions(source: Source) -> list[Definition]:
-    """What the code defines, each up to the next thing."""
+    """Return the definitions of the code, each up to the next one."""
     text = source.text
     found = [one for one in _DEFINITION.finditer(text) if not _NOT_CALLED.match(one["signature"])]
     spans = until_next([one.start() for one in found], len(text))
@@ -143,7 +144,7 @@ def definitions(source: Source) -> list[Definition]:
 
 
 def _signature(text: str, found: re.Match[str]) -> str:
-    """What was found, and the lines that follow up to the bracket that closes it."""
+    """Return the matched line and the following lines up to its closing bracket."""
     signature = found["signature"]
     if signature.count("(") > signature.count(")"):
         closed = _CLOSED.search(text, found.end(), found.end() + 500)

@@ -1,9 +1,8 @@
-"""What a condenser is: it knows one kind of content, and says what matters in it.
+"""The interface of a condenser, which selects the parts of one kind of content that matter.
 
-condenser: after source. Each kind has a file of its own that defines one of these; which one
-takes a content is decided in kinds.py. A condenser chooses and orders, it never counts tokens:
-cite takes as many of its notes as fit. It calls no model, and for the same bytes it says the
-same. Nothing is paraphrased: errors, warnings, ids, URLs and numbers are quoted as they stand.
+Each kind has a file with one condenser; kinds.py decides which one handles a content. A condenser
+selects and orders notes; it counts no tokens (cite takes as many notes as fit) and calls no model.
+It is deterministic, and quotes errors, warnings, ids, URLs and numbers verbatim.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ class Note(msgspec.Struct, frozen=True):
     """One thing worth saying about a content."""
 
     role: Role
-    """`key`: shown before all else, for without it the content is not known: the URLs of a search,
-    the primary key of an entity. `alert`: an error, a failure, a warning of security, quoted.
-    `outline`: what the whole is made of. `sample`: a part of it, quoted: the head, a
-    typical or an unusual row."""
+    """`key`: shown first, because it identifies the content: the URLs of a search, the primary key
+    of an entity. `alert`: an error, a failure or a security warning, quoted. `outline`: the
+    structure of the content. `sample`: a quoted part: the beginning, a typical or an unusual row.
+    """
     text: str
     where: str = ""
     """In source units, so that `expand_ref` can open it: `lines 45-67`, `rows 11-12`,
@@ -48,10 +47,10 @@ class Passage(msgspec.Struct, frozen=True):
 
 
 class Condensed(msgspec.Struct, frozen=True, kw_only=True):
-    """What a condenser says of a content."""
+    """The notes of a condenser about a content."""
 
     title: str
-    """What it is, in one line of at most 200 characters: `GitHub search, 3,112 repositories`."""
+    """Description in one line of at most 200 characters: `GitHub search, 3,112 repositories`."""
     unit: str
     """What its parts are called: `lines`, `rows`, `items`, `sections`."""
     total: int
@@ -76,7 +75,7 @@ class Condenser(Protocol):
         """Say what matters. May assume that `sniff` was above 0; must survive if it was not."""
 
     def passages(self, source: Source) -> Sequence[Passage]:
-        """Cut the content into parts that can answer questions, in the order they stand.
+        """Cut the content into passages that can answer questions, in document order.
 
-        Together they hold all of the content's text that a question could be about.
+        Together they contain all text that a question could be about.
         """

@@ -1,7 +1,7 @@
-"""Tables in text: values apart by commas, tabs, semicolons or bars, or drawn with characters.
+"""Tables in text: separated by commas, tabs, semicolons or bars, or drawn with characters.
 
-csv_table: after rows. The columns once, the rows that tell most. Rows are counted from 1, without
-the header. What a table is, `document` decides.
+Shows the columns once, and the most informative rows. Rows are counted from 1, without the header.
+The package `document` decides what a table is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def sniff(source: Source) -> float:
 
 
 def condense(source: Source) -> Condensed:
-    """The columns, and the rows that stand out."""
+    """Return the columns and the most informative rows."""
     table = source.table
     if table is None:
         return Condensed(title="Table, unreadable", unit="rows", total=0, notes=())
@@ -122,7 +122,8 @@ def _row_texts(table: Table) -> Iterator[str]:
     for record in table.rows:
         if len(record) == width:
             yield filled % tuple(record)
-        elif len(record) > _MOST_TIMES * width:  # a line of commas: it has no names to stand beside
+        # a line of commas: a row with too many fields for the header
+        elif len(record) > _MOST_TIMES * width:
             yield table.separator.join(record)
         else:
             named = [f"{name}: {value}" for name, value in zip(names, record, strict=False)]

@@ -1,9 +1,7 @@
-"""Where a text may be cut, so that no URL, path, id, number or word is torn.
+"""Positions where a text may be cut without splitting a URL, path, id, number or word.
 
-cutting: the first word of condense beside source; it knows no kind. What is shown in part is only
-worth showing if each thing in it is whole: half a URL cannot be opened, half a number is another
-number. What does not fit is therefore left out whole, and `…` marks the place. Work is linear in
-the length that is looked at.
+Half a URL cannot be opened, and half a number is another number, so an item that does not fit is
+omitted and `…` marks the gap. Work is linear in the length that is searched.
 """
 
 from __future__ import annotations
@@ -11,11 +9,11 @@ from __future__ import annotations
 MARK = "…"
 
 _HARD = ' \n\t\r"<>`'
-"""No URL, path without spaces, id or number goes on behind one of these."""
+"""URLs, paths without spaces, ids and numbers never contain these characters."""
 _SOFT = ",;|)}]"
 """Ends of cells and of values: good where nothing better is there, but URLs and paths have them."""
 _IDEOGRAPHS = "\u2e80"
-"""From here on stand scripts that put no space between words."""
+"""First code point of the scripts without spaces between words."""
 _BLOB = 500
 """A longer run without a break is no name of anything, but base64 or minified code."""
 _LONGEST_PATH = 300
@@ -23,9 +21,9 @@ _PATH_STARTS = ("/", "~/", "./", "../", "\\\\")
 
 
 def shortened(text: str, most: int, *, goes_on: bool = False) -> str:
-    """A text, or as much of its beginning as has at most so many characters, and a mark.
+    """Return the text, or its beginning with a mark, in at most `most` characters.
 
-    `goes_on` tells that the text was longer, so that its end may be the half of something.
+    `goes_on` means that the original text is longer, so that its last word may be incomplete.
     """
     if len(text) <= most and not goes_on:
         return text
@@ -35,9 +33,9 @@ def shortened(text: str, most: int, *, goes_on: bool = False) -> str:
 
 
 def last_break(text: str, low: int, high: int) -> int:
-    """The last place up to `high` where the text may end; `low` if there is none behind it.
+    """Return the last position up to `high` where the text may end, or `low` if there is none.
 
-    `high` is inside the text: what stands there tells whether something would be torn.
+    `high` is inside the text: the character there shows whether a word would be split.
     """
     if high >= len(text):
         return len(text)
@@ -78,9 +76,9 @@ def _last_soft(text: str, begin: int, high: int) -> int:
 
 
 def _last_sign(text: str, begin: int, high: int) -> int:
-    """The last place up to `high` before which a sign lets the text end, if it is behind `begin`.
+    """Return the last position in (`begin`, `high`] that follows a sign where the text may end.
 
-    Signs are looked for, not every character asked: a megabyte of base64 has none of them.
+    Searches for signs instead of testing every character: a megabyte of base64 has none.
     """
     if not text[begin : high + 1].isascii():
         return next((at for at in range(high, begin, -1) if _is_soft(text, at)), begin)

@@ -1,10 +1,11 @@
-"""Diffs: which files, how many lines were added and removed, and the hunks.
+"""Diffs: the files, their numbers of added and removed lines, and the hunks.
 
-diff: after spans. It reads what git and `diff -u` write; what stands before the first file, as the
-message of a commit does, is quoted as the head.
+Reads the output of git and of `diff -u`; text before the first file, such as a commit message, is
+quoted as the head.
 
-The patterns are in `re`, for a diff has a match in every few lines and RE2 takes ten times as long
-for each. They are linear: each is tried where a line begins, and no two of its repeats meet.
+The patterns use `re`, because a diff has a match in every few lines and RE2 takes ten times as long
+for each. They are linear: each is anchored to the start of a line, and no two of its repeats
+overlap.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ kind = "diff"
 SNIFFED = 4000
 """Bytes of the beginning that are looked at."""
 FILES = 40
-"""At most so many files are listed one by one."""
+"""Maximum number of files that are listed one by one."""
 MOST_FILES = 2_000
-"""So many are looked at one by one; more are counted together, for the changes to a file may be a
-header of 17 bytes, and to hold what is known of it takes twenty times that."""
+"""Maximum number of files that are read one by one; the others are counted together, because a
+file's change may be a header of 17 bytes, and its record takes twenty times that."""
 
 _FILE = re.compile(r"^(?:diff --git |Index: |--- (?=[^\n]*+\n\+\+\+ ))", re.MULTILINE)
 _HUNK = re.compile(r"^@@ -[\d,]++ \+[\d,]++ @@", re.MULTILINE)
@@ -61,7 +62,7 @@ class FileDiff(msgspec.Struct, frozen=True):
     change: str
     """What else happened to it: `new file`, `deleted file`; empty if nothing did."""
     files: int = 1
-    """How many it stands for: the last of very many for all that follow."""
+    """Number of files it represents: the last record of very many represents all that follow."""
 
 
 def sniff(source: Source) -> float:
@@ -76,7 +77,7 @@ def sniff(source: Source) -> float:
 
 
 def condense(source: Source) -> Condensed:
-    """The files with their counts, the first hunks, and what comes before."""
+    """Return the files with their counts, the first hunks, and the text before them."""
     files = parse(source)
     added, removed = sum(f.added for f in files), sum(f.removed for f in files)
     count = sum(f.files for f in files)

@@ -1,11 +1,11 @@
-"""Lists of e-mails: who wrote what, when, to whom.
+"""Lists of e-mails: senders, subjects, dates, recipients.
 
-email_list: after json_rows. As rows of JSON with `from` and `subject`, as Gmail's API gives them
-(headers in a list), or as text with headers, one e-mail after another.
+Reads JSON rows with `from` and `subject`, as Gmail's API returns them (headers in a list), or text
+with headers, one e-mail after another.
 
-The patterns are in `re`, for a text may have a header in every line and RE2 takes ten times as long
-for each match. They are linear: each begins where a line does, or at a newline that no other match
-can begin with, and its repeats are possessive or stand at its end.
+The patterns use `re`, because a text may have a header in every line and RE2 takes ten times as
+long for each match. They are linear: each is anchored to the start of a line, or to a newline that
+no other match can begin with, and its repeats are possessive or at its end.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BLANK = re.compile(r"\n[ \t\r]*+\n")
 
 
 class Email(msgspec.Struct, frozen=True):
-    """What is shown of an e-mail."""
+    """The shown fields of an e-mail."""
 
     sender: str
     subject: str
@@ -147,7 +147,7 @@ def _said(one: Email) -> str:
 
 @once
 def _spans(source: Source) -> list[Span]:
-    """Where each e-mail of a text stands: from its first header to the next e-mail's."""
+    """Return the span of each e-mail in a text: from its first header to the next e-mail's."""
     text = source.text
     starts: list[int] = []
     at = 0

@@ -1,8 +1,8 @@
 """Metadata of entities: tables, records and types with their fields and relationships.
 
-entity: after main_rows. Of each entity: name, description, primary key, how many fields, the first
-five with type and description, the relationships with what they lead to. Keys are read in any
-spelling: `Fields`, `columns`, `is_primary_key`.
+Shows for each entity its name, description, primary key, number of fields, the first five fields
+with type and description, and the relationships with their targets. Keys are read in any spelling:
+`Fields`, `columns`, `is_primary_key`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _TARGETS = (
     "table",
     "name",
 )
-"""What a relationship leads to, the surest name first."""
+"""Keys of a relationship's target, the most reliable first."""
 _VIA = (
     "relatedentityjoinfield",
     "joinfield",
@@ -65,13 +65,13 @@ _VIA = (
 )
 _RELATIONS_SHOWN = 6
 _ENTITIES_FIRST = 3
-"""As many are told before anything else: description, primary key, relationships."""
+"""Number of entities shown first: their description, primary key and relationships."""
 _DESCRIPTION_CHARS = 200
 _IS_KEY = ("isprimarykey", "primarykey", "pk", "isidentity")
 
 
 class Entity(msgspec.Struct, frozen=True):
-    """An entity, its keys spelled plainly, and where it stands."""
+    """An entity with normalised keys, and its place."""
 
     value: dict[str, Any]
     path: str
@@ -183,7 +183,10 @@ def _summary(entity: Entity) -> str:
 
 
 def _relationships(entity: Entity) -> str:
-    """How many there are, and what the first lead to; they may be named only by the fields."""
+    """Return the number of relationships and the targets of the first.
+
+    The relationships may be named only by the fields.
+    """
     relations = _first(entity.value, _RELATIONS)
     if isinstance(relations, dict):
         relations = [
@@ -200,7 +203,7 @@ def _relationships(entity: Entity) -> str:
 
 
 def _target(relation: Any) -> str:
-    """What a relationship leads to, and the field that leads there."""
+    """Return the target of a relationship, and the field that refers to it."""
     if not isinstance(relation, dict):
         return brief(relation, limit=60) if type(relation) is str else ""
     spelled = _spelled(relation)

@@ -9,8 +9,8 @@ from holdfast.search.passages import best_window
 def excerpt(text: str, question: str, most_characters: int) -> tuple[str, int, int]:
     """Return the window of a text that answers best, and its start and end in the text.
 
-    No URL, path, number or word is cut at the ends of the window; `…` marks where text goes on.
-    With the marks it has at most `most_characters` characters.
+    No URL, path, number or word is cut at the ends of the window; `…` marks omitted text. With the
+    marks it has at most `most_characters` characters.
     """
     if len(text) <= most_characters:
         return text, 0, len(text)

@@ -1,10 +1,10 @@
-"""Fields of a JSON document that a question names by words: its keys, and the values beside it.
+"""Fields of a JSON document that a question names by their keys and the values of their row.
 
-field_words: after relevance, before fields. Each scalar whose key has a word of the question is
-scored by how much of the question stands in its path and in its row.
+Each scalar whose key has a word of the question is scored by the share of the question that is in
+its path and in its row.
 
-The one pattern is in `re`: it is asked about a question, and is linear, for nothing in a match can
-be a quote that another begins with.
+The pattern uses `re`, because it runs on a question. It is linear, because a match cannot contain a
+quote that begins another.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from holdfast.search.words import fold, is_stop_word, parts_of
 MOST_FIELDS = 6
 _SHORTEST_VALUE = 3
 _MOST_HITS = 500
-"""A term in more values than this does not tell rows from each other."""
+"""A term in more values than this does not distinguish rows."""
 _COVERED = 0.55
 """The share of the question that a field must have in its keys and beside it."""
 _NEAR_BEST = 0.8
 _STRUCTURE = frozenset(map(stem, "row record entry object field column key value hold".split()))
-"""Words of a question that name the structure, wherever else they stand in the document."""
+"""Words of a question that refer to the structure, wherever they occur in the document."""
 _EXACT = 0.99
 """The share of the question in the path and the object of a field that it names exactly."""
 _OWN_KEY = 0.3
@@ -59,7 +59,7 @@ class FieldMatch(NamedTuple):
 
     place: Place
     beside: str
-    """The field that tells its row from others, empty if it is the only one."""
+    """The field that identifies its row, empty if there is only one row."""
     is_exact: bool
     """Whether the question names its key and a value that only its object has, and nothing else."""
 
@@ -93,8 +93,8 @@ def fields_by_words(value: Any, question: str) -> list[FieldMatch]:
     near = [entry for entry in scored if entry[0] >= _NEAR_BEST * best]
     near.sort(key=lambda entry: -entry[0])
     if sum(score > best - 1e-9 for score, _ in near) > MOST_FIELDS:
-        return []  # the question tells no field from the others
-    # A value that the question quotes is what it asks about, and seldom the answer.
+        return []  # the question distinguishes no field
+    # A value quoted in the question is its subject, and seldom the answer.
     quoted = {term.form for term in wanted if term.anywhere}
     near = [entry for entry in near if fold(leaves.texts[entry[1]]) not in quoted] or near
     asked = sum(1 << n for n, term in enumerate(wanted) if term.form not in _STRUCTURE)
@@ -202,7 +202,7 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
 
 
 def worths(wanted: Sequence[Term], reached: list[_Bits], total: int) -> list[float]:
-    """What each term tells: rare ones more, those that lead to no field nothing."""
+    """Return the weight of each term: high for rare terms, zero for terms that reach no field."""
     worths = []
     for number, term in enumerate(wanted):
         count = sum(bits >> number & 1 for bits in reached)
@@ -282,7 +282,7 @@ def depth_of(place: Place) -> int:
 
 
 class _Rows:
-    """Which terms of the question stand in the values of which objects."""
+    """Index of the terms of the question by the objects whose values contain them."""
 
     def __init__(self, wanted: Sequence[Term], leaves: _Leaves, names: _Names) -> None:
         self._near: dict[int, _Bits] = {}
@@ -298,14 +298,14 @@ class _Rows:
             hits.append((not equal, equal or indices, 1 << number))
             holders = {id(leaves.places[index][2]) for index in equal}
             self._named |= holders if len(holders) == 1 else set()
-        # A whole value before a part of one, and the rarest first: it tells most of its row.
+        # A complete value before a part of one, and the rarest first: it identifies its row best.
         for is_part, indices, bit in sorted(hits, key=lambda hit: (hit[0], len(hit[1]))):
             for index in indices if len(indices) <= _MOST_HITS else ():
                 bits = bit | names.bits.get(leaves.keys[index], 0)
                 self._mark(leaves.places[index], bits, (is_part, len(indices), index))
 
     def is_named(self, place: Place) -> bool:
-        """Return whether the question has a value that stands in no object but that of a place."""
+        """Return whether the question has a value that occurs only in the object of a place."""
         return id(place[2]) in self._named
 
     def _mark(self, place: Place, bits: _Bits, telling: tuple[bool, int, int]) -> None:
@@ -321,7 +321,7 @@ class _Rows:
         """Terms in the objects that a place is in, and in others of its row."""
         if not self._near:
             return 0, 0
-        # What is around many rows is looked at once: they may stand hundreds of steps deep.
+        # Objects around many rows are visited once: they may be nested hundreds of levels deep.
         waiting: list[Any] = []
         while place and id(place[2]) not in self._beside:
             waiting.append(place[2])
@@ -334,7 +334,7 @@ class _Rows:
         return near, far
 
     def said(self, index: int) -> str:
-        """The field that tells the row of a scalar from others best, if it is another one."""
+        """Return the field that best distinguishes the row of a scalar, if it is another field."""
         known = []
         place = self._leaves.places[index]
         while place:

@@ -1,9 +1,8 @@
 """The fields of a JSON document that a question asks for.
 
-fields: after addresses and relevance, before cite and expand. Passages say what stands around an
-answer; a field is the answer alone. A field is asked for by its path, or by words: those of its
-keys, and those of the values beside it, so that `city of Thigpen` leads through the row that has
-`Thigpen` in it to its `city`. Work is linear in the size of the document.
+A passage shows the text around an answer; a field is the answer alone. Fields are found by path, or
+by the words of their keys and of neighbouring values: `city of Thigpen` leads through the row that
+contains `Thigpen` to its `city`. Work is linear in the size of the document.
 """
 
 from __future__ import annotations

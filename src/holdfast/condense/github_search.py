@@ -1,9 +1,7 @@
-"""GitHub searches: how many were found, the first ten, and how many more there are.
+"""GitHub searches: the number of results, the first ten, and the number of the others.
 
-github_search: after github. Repositories, issues, code, commits, users and topics alike.
-
-What GitHub's answers have in common: how to tell them, and a line for each thing they hold. It
-knows GitHub's own API, and the shorter answers of tools that stand before it.
+Handles repositories, issues, code, commits, users and topics, in the format of GitHub's API and in
+the shorter formats of tools that wrap it.
 """
 
 from __future__ import annotations
@@ -74,13 +72,13 @@ def _tells(key: str, value: Any) -> bool:
 
 
 def unit_of(items: list[Any]) -> str:
-    """What the things of a list are called, by the first of them."""
+    """Return the name for the items of a list, derived from the first of them."""
     keys = items[0].keys() if items and isinstance(items[0], dict) else set()
     return next((unit for unit, wanted in _UNITS.items() if wanted <= keys), "items")
 
 
 def thing(item: dict[str, Any]) -> str:
-    """One repository, issue, commit, file or whatever else, in a line; ids and links exact."""
+    """Return a repository, issue, commit, file or other object in one line, ids and links exact."""
     if "full_name" in item:
         return _joined(item, ["full_name", "html_url|url", "stars", "date", "description"])
     if "number" in item and "title" in item:
@@ -115,7 +113,7 @@ def _part(item: dict[str, Any], name: str) -> str:
 
 
 def _day(item: dict[str, Any]) -> str:
-    """The date only, of the last change that is told."""
+    """Return the date of the last change."""
     for key in ("pushed_at", "updated_at", "created_at", "date"):
         value = item.get(key)
         if type(value) is str:
@@ -162,7 +160,7 @@ def sniff(source: Source) -> float:
 
 
 def condense(source: Source) -> Condensed:
-    """Count what was found, and show the first ten."""
+    """Count the results, and show the first ten."""
     search = _search(source)
     document = source.document
     if search is None or document is None:

@@ -1,9 +1,8 @@
-"""What every citation shows before all else, whatever the kind: how it began and how it ended.
+"""The notes that every citation shows first: the beginning and the outcome of a content.
 
-glance: after marks, spans and document, before cite. In this order: that a tool had cut the
-content before it came to us, and where it put the rest; exit codes; verdicts; the last and the
-first line that say something. Of lines alike only one is shown, of many the last and the bad ones,
-so that a hundred thousand verdicts take no more room than two.
+In this order: whether a tool had truncated the content, and where the full text is; exit codes;
+verdicts; the last and the first informative line. Equal lines are shown once, and of many the last
+and the failed ones, so that a hundred thousand verdicts need no more space than two.
 """
 
 from __future__ import annotations
@@ -25,20 +24,21 @@ from holdfast.document import step as child_path
 _SHOWN_CHARS = 300
 """A longer line is quoted from its beginning, or from its mark on."""
 _END_CHARS = 160
-"""Of the first and the last lines: they are shown for every content, however little they say."""
+"""Maximum characters of the first and the last line, which are shown for every content."""
 _LOOKED_AT = 40
-"""Lines from either end among which one says something: rules and closing tags say nothing."""
+"""Lines at either end that are searched for an informative one: rules and closing tags are skipped.
+"""
 _LINES_AT_END = 2
 _FEW = 24
-"""Larger containers of JSON hold rows, and what rows say is no outcome of the whole."""
+"""Larger JSON containers hold rows, whose values are not the outcome of the content."""
 _LEVELS = 4
 _MOST_VALUES = 200
 _TEXT_SHARE = 0.25
 """A string of a smaller share is a value among others, not the output that JSON was put around."""
 _WORD_CHARS = 40
 _MARKUP_BYTES = 20_000
-"""In as many bytes of a page stand the words of its first line that are shown: a page can be one
-line of megabytes, and a tag in each three bytes of it."""
+"""Bytes of a page that are searched for the words of its first line: a page can be one line of
+megabytes, with a tag in every three bytes."""
 
 _SAYS_SOMETHING = re2.compile(rb"[0-9A-Za-z\x80-\xff]")
 _TAGS = re2.compile(rb"<[/!?]?[A-Za-z][^<>]*>")
@@ -57,18 +57,18 @@ _SAVED_KEYS = frozenset(("outputfile", "outputpath", "savedto", "fulloutputpath"
 
 
 class Glance(msgspec.Struct, frozen=True):
-    """What is shown of a content before anything else."""
+    """The notes that are shown before all others."""
 
     notes: tuple[Note, ...]
     """The most important first."""
     outcomes: tuple[Note, ...]
-    """Those that tell how the content ended or was cut, without its first and last lines."""
+    """Notes about the end or the truncation of the content, without its first and last lines."""
     is_cut: bool
-    """Whether a tool or client says that it left out a part before the content came to us."""
+    """Whether a tool or client reports that it had truncated the content."""
 
     @property
     def stored(self) -> str:
-        """What can honestly be said of what lies in the store."""
+        """Return a true description of the stored content."""
         if self.is_cut:
             return "stored as received: the tool had already cut it"
         return "stored whole"
@@ -107,7 +107,7 @@ def glance(source: Source) -> Glance:
 
 
 def _distinct(notes: list[Note]) -> Iterator[Note]:
-    """Each line once: the last line may be the verdict, and what was cut may say where it lies."""
+    """Yield each line once: the last line may be the verdict, a truncation note a path."""
     texts: set[str] = set()
     for note in notes:
         if note.text and note.text not in texts:
@@ -183,7 +183,7 @@ def _place(data: bytes, start: int, stop: int) -> str:
 
 
 def _outer_lines(text: _Text) -> Iterator[Note]:
-    """The last line, the first, and the one before the last, of those that say something."""
+    """Yield the last informative line, the first, and the one before the last."""
     if text.path and b"\n" not in text.data:
         return
     is_page = bool(_PAGE.match(text.data))
@@ -234,7 +234,7 @@ _CUT_SIGN = "truncated: "
 
 
 def _in_json(value: Any, least: int) -> tuple[list[_Text], list[Note]]:
-    """The texts in an answer of JSON, and what it says beside them of how it ended."""
+    """Return the texts in a JSON answer, and the fields next to them that report its outcome."""
     texts: list[_Text] = []
     notes: list[Note] = []
     for path, key, item in _near_top(value):

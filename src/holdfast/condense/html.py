@@ -1,8 +1,8 @@
-"""Web pages: what the page is about, its headings, the beginning of its matter, its links.
+"""Web pages: the title, the headings, the beginning of the main text, the links.
 
-html: after html_blocks and spans. Lines say nothing in a page, so places are paragraphs: the
-passages of the page, counted from 1. All visible text is in them, menus too; notes are made from
-the matter alone. Addresses of links stand as they do in the page.
+Pages have no useful line numbers, so places are paragraphs: the passages of the page, counted from
+1. Passages include all visible text, menus too; notes come from the main text only. Link addresses
+are exact.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ SNIFFED = 3000
 HEAD = 600
 """Characters of the matter's beginning that are quoted."""
 LINKS = 12
-"""At most so many links are listed."""
+"""Maximum number of links listed."""
 SAMPLES = 8
-"""At most so many later paragraphs are shown by their first sentence."""
+"""Maximum number of later paragraphs shown by their first sentence."""
 
 _PAGE = re2.compile(rb"(?i)<(?:!doctype html|html|body|head)[\s>]")
 _FIRST = re2.compile(
@@ -129,7 +129,8 @@ def _pieces(group: list[HtmlBlock], heading: str) -> list[Paragraph]:
     level = group[0].level
     made = []
     for start, end in cut(text, 0, len(text), LONGEST):
-        # Each link stands with the piece that it begins in; the last takes one that shows nothing.
+        # Each link belongs to the piece in which it begins; the last piece takes links without
+        # text.
         here = []
         while links and (links[0][0] < end or end == len(text)):
             here.append(links.popleft()[1])
@@ -139,7 +140,7 @@ def _pieces(group: list[HtmlBlock], heading: str) -> list[Paragraph]:
 
 
 def _placed(group: list[HtmlBlock]) -> Iterator[tuple[int, Link]]:
-    """The links of a group, and where they stand in its text."""
+    """Yield the links of a group with their positions in its text."""
     start = 0
     for block in group:
         yield from ((start + link.at, link) for link in block.links)

@@ -1,12 +1,10 @@
-"""An HTML page as blocks of visible text, in the order of the document.
+"""An HTML page as blocks of visible text, in document order.
 
-html_blocks: before html. A block is what stands on lines of its own: a paragraph, a heading, an
-item of a list, a cell. Each knows its links, and whether it belongs to the page's frame (menus,
-footers, side columns) or to its matter.
-
-What is matter is judged here by tags, names, links and nearness to prose, not by trafilatura: on
-recorded pages the two agree on nine words of ten, in a tenth of the time and without its half
-second of import; and trafilatura does not say where in the page its text stood.
+A block is a paragraph, a heading, an item of a list or a cell. It has its links, and a flag for the
+page's frame (menus, footers, side columns) or main text. Tags, names, links and nearness to prose
+decide, not trafilatura: on recorded pages the two agree on nine words of ten, in a tenth of the
+time and without its import of half a second; and trafilatura does not return the positions of its
+text.
 """
 
 from __future__ import annotations
@@ -68,24 +66,25 @@ DEEPEST_FORMATTING = 64
 MOST_TAGS = 50_000
 """So is one with more tags: a parser takes half a kilobyte for each, of three bytes."""
 _LINK_CHARS = 200
-"""Of what a link shows: links can be put around each other, and each shows what all inside do."""
+"""Maximum characters of a link's text: links can be nested, and each shows the text of all inner
+ones."""
 NEAR = 3
-"""So many blocks away from prose, short lines still belong to it."""
+"""Short lines within this number of blocks from prose belong to the main text."""
 
 
 class Link(msgspec.Struct, frozen=True):
     """A link in a block."""
 
     shown: str
-    """The beginning of what is shown of it."""
+    """The beginning of its visible text."""
     href: str
-    """The address as it stands in the page."""
+    """The address, exactly as in the page."""
     at: int
-    """Where it stands in the text of its block."""
+    """Its offset in the text of its block."""
 
 
 class HtmlBlock(msgspec.Struct, frozen=True):
-    """A piece of visible text that stands on lines of its own."""
+    """A block of visible text."""
 
     text: str
     level: int
@@ -96,7 +95,7 @@ class HtmlBlock(msgspec.Struct, frozen=True):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """What a page shows."""
+    """The blocks and links of a page."""
 
     title: str
     description: str
@@ -109,7 +108,7 @@ class _Open:
     def __init__(self) -> None:
         self.parts: list[str] = []
         self.links: list[tuple[int, str, str]] = []
-        """Each link behind how many parts, what it shows and its address."""
+        """Each link: the number of parts before it, its text and its address."""
         self.linked = 0
 
     def closed(self, level: int, frame: float, exact: bool) -> tuple[HtmlBlock, float] | None:
@@ -148,7 +147,7 @@ def _joined_ends(parts: list[str]) -> Iterator[int]:
 
 @once
 def read_page(source: Source) -> Page:
-    """Take a page apart; whatever it is, something comes out."""
+    """Parse a page; invalid HTML never raises."""
     if is_too_rich(source.data):
         return Page("", "", list(_without_tags(source.text)))
     # 1.3 MB that a process without web pages never needs.
@@ -291,7 +290,7 @@ def _framing(node: LexborNode, tag: str, judged: dict[str, float]) -> float:
 
 
 def _judged(made: list[tuple[HtmlBlock, float]]) -> list[HtmlBlock]:
-    """Decide what is frame, once the whole is known."""
+    """Decide which blocks are frame, from all blocks."""
     likely = sum(len(block.text) for block, frame in made if frame == 0)
     possible = sum(len(block.text) for block, frame in made if frame < 1)
     # A page that would be nearly all frame has merely named its matter strangely.

@@ -1,6 +1,6 @@
-"""JSON rows: an array of objects, or a document that is mostly one, or JSON lines.
+"""JSON rows: an array of objects, a document that is mostly one array, or JSON lines.
 
-json_rows: after rows and main_rows. The schema once, the rows that tell most, and every error.
+Shows the schema once, the most informative rows, and every error.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def sniff(source: Source) -> float:
 
 
 def condense(source: Source) -> Condensed:
-    """Say what the columns are, and which rows stand out."""
+    """Return the columns, and the most informative rows."""
     document, rows = source.document, main_rows(source)
     if document is None or rows is None:
         return Condensed(title="JSON rows, none", unit="rows", total=0, notes=())
@@ -113,7 +113,7 @@ def _number(item: Any) -> float:
 
 
 def passages(source: Source) -> Sequence[Passage]:
-    """One for each row, and those of what stands beside the rows."""
+    """Return one passage per row, and those of the fields around the rows."""
     document, rows = source.document, main_rows(source)
     if document is None:
         return ()
@@ -123,7 +123,7 @@ def passages(source: Source) -> Sequence[Passage]:
 
 
 def rows_and_rest(source: Source, document: Document, rows: RowValues) -> list[Passage]:
-    """Passages of what is beside the rows, then of the rows."""
+    """Return the passages around the rows, then those of the rows."""
     if rows.is_series or not (document.is_whole or document.form == "lines"):
         return [*around_passages(document), *document_passages(document)]
     if document.form == "lines":
@@ -163,14 +163,14 @@ def _in_line(part: Passage, numbers: Sequence[int]) -> Passage:
 
 
 def beside(source: Source, document: Document, rows: RowValues) -> list[Note]:
-    """What the document says besides its rows."""
+    """Return notes about the document outside of its rows."""
     value = document.value if document.is_whole else _around_rows(source, document)
     rest = without(value, rows.steps) if value else None
     return outline(rest, deepest=1) if rest else []
 
 
 def _around_rows(source: Source, document: Document) -> Any:
-    """A document with nothing in its main array; nothing if what is beside it is too much."""
+    """Return a document with an empty main array; None if the text around the rows is too long."""
     rows = source.rows
     if rows is None or rows.document is not document or document.form == "lines":
         return None
@@ -181,7 +181,7 @@ def _around_rows(source: Source, document: Document) -> Any:
 
 
 def without(value: Any, steps: Steps) -> Any:
-    """The same document with what stands at a place left out; nothing moves by that."""
+    """Return the document without the value at a place; other places keep their positions."""
     if not steps:
         return None
     step, *rest = steps

@@ -21,14 +21,14 @@ from holdfast.document.embedded_json import HEAD
 kind = "json"
 
 _LARGE = 5
-"""An array of so many objects has its first shown."""
+"""Length of an array from which its first item is shown."""
 _MOST_SAMPLES = 6
 _LOOKED_AT = 2_000
 """How many containers are looked at for large arrays."""
 
 
 def sniff(source: Source) -> float:
-    """Sure of whatever is JSON, if nothing more special is."""
+    """Return a low score for any JSON, so that a more specific condenser wins."""
     document = source.document
     if document is None:
         return 0.0
@@ -54,7 +54,7 @@ def condense(source: Source) -> Condensed:
 
 
 def passages(source: Source) -> Sequence[Passage]:
-    """Leaves with the objects they stand in."""
+    """Return the leaves with the objects that contain them."""
     document = source.document
     if document is None:
         return ()

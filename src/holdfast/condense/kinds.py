@@ -42,7 +42,7 @@ OURS: tuple[Condenser, ...] = (
     *(entity, sql_dump, json_rows, json_tree, csv_table, xml),
     *(html, test_output, diff, stack_trace, markdown, log, code, text),
 )
-"""Our condensers: what is more special comes first."""
+"""The built-in condensers, the most specific first."""
 
 _OF_JSON: tuple[Condenser, ...] = (github_search, notion_page, entity, json_rows, json_tree)
 _OF_MARKUP: tuple[Condenser, ...] = (xml, html)
@@ -87,7 +87,7 @@ class _Guarded:
         try:
             return theirs(source)
         except Exception as error:  # noqa: BLE001 it is not our code: anything may happen
-            # Its message might hold content, so only its type is told.
+            # Its message might hold content, so only its type is reported.
             _log.warning("condenser %s failed: %s", self.kind, type(error).__name__)
             return ours(source)
 

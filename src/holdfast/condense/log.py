@@ -1,11 +1,10 @@
-"""Logs: every error and warning with its place, then what kinds of lines there are and how many.
+"""Logs: every error and warning with its place, then the kinds of lines with their numbers.
 
-log: after severity and spans. Lines that are alike but for their numbers form a group; a group is
-shown by its first line, quoted, with its count and where else it stands. All the costly looking is
-done once per group, not once per line.
+Lines that differ only in numbers form a group, which is shown by its first line, quoted, with its
+count and places. Expensive work is done once per group, not per line.
 
-The patterns are in `re`: all are asked about the first 400 characters of a line at most, or the
-first 6,000 of a content, and what repeats in them has a limit or is possessive.
+The patterns use `re`: they run on the first 400 characters of a line, or the first 6,000 of a
+content, and their repeats are bounded or possessive.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ from holdfast.condense.spans import (
 kind = "log"
 
 ALERTS = 40
-"""At most so many groups of errors and warnings are quoted; the rest are in the list of places."""
+"""Maximum number of quoted groups of errors and warnings; the list of places has the others."""
 TEMPLATES = 12
-"""At most so many other groups are shown."""
+"""Maximum number of other groups shown."""
 SNIFFED = 6000
 """Bytes of the beginning that are looked at."""
 
@@ -76,7 +75,7 @@ class Group(msgspec.Struct, frozen=True):
     """Lines that are alike but for their variable parts."""
 
     first: str
-    """The first of them, as it stands."""
+    """The first line of the group, verbatim."""
     level: str
     rank: Rank
     lines: array[int]
@@ -147,7 +146,8 @@ def group_lines(source: Source) -> list[Group]:
         if not first:
             continue
         named = level(first)
-        # What a template leaves out may be the error itself, so it is not all of the key.
+        # The part that a template omits may be the error itself, so the template is not the whole
+        # key.
         key = template(first[:400]), named, mentioned
         if key in merged:
             merged[key].lines.extend(numbers)

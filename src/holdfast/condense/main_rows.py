@@ -22,7 +22,8 @@ _NEAR = 5
 """How many steps from the root still count as near the top."""
 _LOOKED_AT = 200
 _MOST_ROWS = 20_000
-"""Of more rows the first and the last stand for all: their columns would be decoded too often."""
+"""Above this number the first and last rows represent all: decoding all columns would be too slow.
+"""
 _MOST_SAMPLED = 1_000
 _SAMPLED_CHARS = 16_000
 """Rows, and about as many characters of them, from each end of an array that is not held whole."""
@@ -35,9 +36,9 @@ class RowValues(msgspec.Struct, frozen=True):
     steps: Steps
     """The path as keys and indices."""
     rows: Sequence[dict[str, Any]]
-    """Its objects; an item that is none stands as `{"value": item}`. A series has none."""
+    """Its objects; an item of another type becomes `{"value": item}`. A series has none."""
     items: Sequence[Any]
-    """Its items, as they stand; of very many that are not held, the first and the last."""
+    """Its items, undecoded; of very many, the first and the last."""
     total: int
     """How many items there are."""
 
@@ -65,7 +66,7 @@ def main_rows(source: Source) -> RowValues | None:
     if not document.is_whole:
         return _not_held(rows)
     items = _at(document.value, rows.steps)
-    if not isinstance(items, list):  # of a key that stands there twice, the value is the last one
+    if not isinstance(items, list):  # of a duplicate key, the last value counts
         return None
     objects = [_row(item, rows.inner) for item in items] if rows.sort == "objects" else []
     return RowValues(rows.node.path, rows.steps, objects, items, len(items))

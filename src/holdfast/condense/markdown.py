@@ -1,12 +1,12 @@
-"""Markdown: the outline of its sections, its beginning, its links and blocks of code.
+"""Markdown: the outline of its sections, its beginning, its links and code blocks.
 
-markdown: after spans and text. A section goes from its heading to the next one of whatever level.
-Headings inside blocks of code are none.
+A section extends from its heading to the next one of any level. Headings inside code blocks do not
+count.
 
-The patterns are in `re`, for a text may have a match in every line and RE2 takes ten times as long
-for each. Signs are looked for in the first 8,000 bytes. The others are linear: each is tried where
-a line begins, or at a bracket, on a few hundred characters; a longer repeat in them is possessive,
-or stands at their end.
+The patterns use `re`, because a text may have a match in every line and RE2 takes ten times as long
+for each. Markdown is recognised in the first 8,000 bytes. The other patterns are linear: each is
+anchored to the start of a line or to a bracket, on a few hundred characters; longer repeats are
+possessive or at the end.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ SNIFFED = 8000
 HEAD = 500
 """Characters of the beginning that are quoted."""
 SECTIONS = 40
-"""At most so many sections are listed one by one."""
+"""Maximum number of sections listed one by one."""
 LINKS = 12
-"""At most so many links are listed."""
+"""Maximum number of links listed."""
 _NAME_CHARS = 400
 """Of a heading, of which 100 are shown at most."""
 
@@ -68,10 +68,10 @@ _SIGNS = (
 
 
 class Section(msgspec.Struct, frozen=True):
-    """A heading and what stands under it."""
+    """A heading and the text under it."""
 
     level: int
-    """0 for what stands before the first heading."""
+    """0 for the text before the first heading."""
     name: str
     span: Span
 
@@ -126,9 +126,9 @@ def passages(source: Source) -> Sequence[Passage]:
 
 @once
 def sections(source: Source) -> list[Section]:
-    """All sections; what stands before the first heading is one without a name.
+    """Return all sections; the text before the first heading is a section without a name.
 
-    Of more than anyone reads, the last goes on to the end.
+    Above the maximum, the last section extends to the end of the text.
     """
     text = source.text
     code = _code_spans(text)
@@ -155,7 +155,7 @@ def _level(found: re.Match[str]) -> int:
 
 
 def _code_spans(text: str) -> list[Span]:
-    """Where blocks of code stand; one that is never closed goes on to the end."""
+    """Return the spans of code blocks; an unclosed one extends to the end."""
     spans: list[Span] = []
     start, sign, length = -1, "", 0
     for fence in _FENCE.finditer(text):

@@ -1,8 +1,8 @@
-"""Lines that tell how something ended: exit codes, verdicts, where more lies, what was cut before.
+"""Lines that report an outcome: exit codes, verdicts, paths of saved output, earlier truncation.
 
-marks: after source; glance shows what it finds. It knows the words of shells, test runners, build
-tools and agents' clients, not the kind of the content: a log may end in a verdict, an answer in
-JSON may hold the output of a command. RE2 on bytes, so that any content takes linear time.
+The marks are those of shells, test runners, build tools and agents' clients, independent of the
+kind of the content: a log may end in a verdict, a JSON answer may contain the output of a command.
+Uses RE2 on bytes, so that any content takes linear time.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _WORD = (
     r"|success(?:ful(?:ly)?)?|succeeded|completed|finished|aborted|cancell?ed|timed out)"
 )
 _ALONE = r"(?: in [\d.:]+ ?[a-z]*)?[.!\x80-\xff]*(?:[ \t]*[=*#-]{2,})?[ \t\r]*$"
-"""Nothing more stands on the line; `failed = []` is code and no verdict."""
+"""The rest of the line must be empty; `failed = []` is code and no verdict."""
 _VERDICT = _any_of(
     # A verdict alone on its line: PASSED, BUILD FAILED, all tests passed!, Status: ok
     rf"(?:all )?(?:tests?|checks?|build|compilation|run|test run|job|pipeline|suite|deployment"
@@ -134,36 +134,36 @@ _CUT = _any_of(
     r"\bonly (?:the )?first \d[\d,]* [^\n]{0,20}(?:shown|displayed|returned|included)",
     r"\bfile has more lines",
     r"only part of this file has been shown",
-    # what APIs say of their own answer
+    # fields in which APIs report their own outcome
     r"""["'](?:\w+_)?(?:is_?)?truncated["']:[ \t]*true""",
 )
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """A line, or a value, that tells how something ended."""
+    """A line, or a value, that reports an outcome."""
 
     begin: int
     end: int
-    """Where it stands in the bytes that were searched."""
+    """Its offset in the searched bytes."""
 
 
 def exit_codes(data: bytes) -> list[Mark]:
-    """Where a process tells how it ended."""
+    """Return the exit codes of processes."""
     return _marks(_EXIT, data)
 
 
 def verdicts(data: bytes) -> list[Mark]:
-    """Where a runner, a compiler or a person says whether it went well."""
+    """Return the verdicts of runners, compilers and people."""
     return _marks(_VERDICT, data)
 
 
 def saved_places(data: bytes) -> list[Mark]:
-    """Where a tool says under which path more of its output lies."""
+    """Return the paths under which a tool reports that it saved more output."""
     return _marks(_SAVED, data)
 
 
 def earlier_cuts(data: bytes) -> list[Mark]:
-    """Where a tool or a client says that it left out a part before the content came to us."""
+    """Return the notes of tools or clients that the content was truncated before."""
     return _marks(_CUT, data)
 
 

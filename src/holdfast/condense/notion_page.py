@@ -1,9 +1,7 @@
-"""Notion pages, blocks and searches: what each is, where, when edited, how long.
+"""Notion pages, blocks and searches: the type, title, place, last edit and length of each object.
 
-notion_page: after notion.
-
-What Notion's answers have in common: pages, databases and blocks, said in plain values. A property
-such as `{"type": "select", "select": {"name": "Osaka", …}}` is said as `Osaka`.
+Property values are simplified: `{"type": "select", "select": {"name": "Osaka", …}}` becomes
+`Osaka`.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ def is_thing(item: Any) -> bool:
 
 
 def object_of(item: dict[str, Any]) -> str:
-    """`page`, `database` or `block`; where it is not said, by its looks."""
+    """Return `page`, `database` or `block`; guess from the fields if the type is missing."""
     if item.get("object") in _OBJECTS:
         return "database" if item["object"] == "data_source" else str(item["object"])
     if isinstance(item.get("title"), list):
@@ -75,7 +73,7 @@ def title_of(item: dict[str, Any]) -> str:
 
 
 def block_text(item: dict[str, Any]) -> str:
-    """What a block says."""
+    """Return the text of a block."""
     inner = item.get(str(item.get("type")))
     if not isinstance(inner, dict):
         return ""
@@ -157,7 +155,7 @@ def _names(values: Any) -> Iterator[str]:
 
 
 def passages(source: Source) -> Sequence[Passage]:
-    """Each object in plain values, then all of the answer as it stands."""
+    """Return each object in plain values, then the complete answer verbatim."""
     entries = things(source)
     if entries is None:
         return all_passages(source)

@@ -1,7 +1,7 @@
-"""Objects of one known shape in a JSON document: where they stand, and the notes that list them.
+"""Objects of one known shape in a JSON document: their places, and the notes that list them.
 
-objects: after main_rows, before the condensers of services. Such a condenser names the shape of its
-objects, their fields under all names that services give them, and the line that describes one.
+A service's condenser declares the shape of its objects, their fields under all names that services
+give them, and the line that describes one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def first_of(
 def listing(source: Source, lines: Sequence[tuple[str, str]], most: int, unit: str) -> list[Note]:
     """Return the alerts of a content, and the first lines with their places as samples.
 
-    An outline note says how many more `unit` there are.
+    An outline note has the number of omitted `unit`.
     """
     notes = alerts(source)
     notes += [Note("sample", line, place) for line, place in lines[:most]]

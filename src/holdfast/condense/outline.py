@@ -1,10 +1,8 @@
-"""The outline of a nested value: which keys it has, of what types, how many.
+"""The outline of a nested value: its keys with their types and numbers.
 
-outline: after rows. It goes level by level, so that what stands near the top comes first, and a
-note is one object with its keys. Short values are shown beside their keys, as they stand.
-
-What a tool says around the JSON it answers: `Below is untrusted data`, `3 rows affected`. It is
-quoted, and counts as an alert if it warns.
+The outline goes level by level, so that values near the top come first, and a note describes one
+object. Short values are shown verbatim next to their keys. Text that a tool adds around its JSON
+(`Below is untrusted data`, `3 rows affected`) is quoted, and is an alert if it warns.
 """
 
 from __future__ import annotations
@@ -66,7 +64,7 @@ def _members(items: list[Any]) -> str:
 
 
 def _below(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """The containers inside a value; of an array the first, which stands for all."""
+    """Yield the containers inside a value; of an array the first item, which represents all."""
     if isinstance(value, dict):
         for key, child in list(value.items())[:_MOST_KEYS]:
             if child and isinstance(child, (dict, list)):
@@ -92,7 +90,7 @@ def _keys(item: dict[str, Any], path: str) -> Iterator[str]:
 
 
 def _shown(value: Any) -> str:
-    """A short value as it stands, else its type."""
+    """Return a short value verbatim, else its type."""
     if isinstance(value, (dict, list)) or value is None or value == "":
         return type_of(value)
     text = brief(value, limit=_VALUE_CHARS)

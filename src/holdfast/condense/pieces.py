@@ -1,9 +1,8 @@
-"""JSON values as text: a line for a value, and passages for a tree of any size.
+"""JSON values as text: one line per value, and passages for a tree of any size.
 
-pieces: after condenser. Strings stand without quotes and escapes, so that what a question or an
-answer quotes is found as it is: `title: Fix "it"; user.login: ann`. Every scalar of a value is in
-one of its passages, whole if it is no longer than a passage. Work is linear in the size of the
-value, and nesting of any depth is survived.
+Strings appear without quotes and escapes, so that text quoted by a question or an answer is found:
+`title: Fix "it"; user.login: ann`. Every scalar is in a passage, complete if it is no longer than a
+passage. Work is linear in the size of the value, at any depth of nesting.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ PASSAGE_CHARS = 700
 """A passage is at most about this long, so that a citation has room for two."""
 MANY_ROWS = 10_000
 TOGETHER_CHARS = 300
-"""More rows than that are told together until they have as many characters: a passage for each of
-a hundred thousand `{"a":1}` would take thirty times their room."""
+"""Above this number, rows share a passage up to this size: one passage for each of a hundred
+thousand `{"a":1}` would take thirty times their memory."""
 _AT_ONCE = 4_000
 """Numbers that are written together: the text of each alone takes fifty bytes."""
 _DEEPEST = 48
@@ -33,7 +32,7 @@ _PLAIN = {int, str, Number}
 _WORDS = {True: "true", False: "false", None: "null"}
 
 Place = tuple[Any, ...]
-"""Where a value stands: () for the root, else the place of its parent, the step, the parent."""
+"""The place of a value: () for the root, else the place of its parent, the step, the parent."""
 
 
 def scalar(value: Any) -> str:
@@ -129,7 +128,7 @@ def prose_passages(text: str, where: str) -> Iterator[Passage]:
 
 
 def around_passages(found: Document) -> list[Passage]:
-    """What stands in prose around the JSON of a document."""
+    """Return the prose around the JSON of a document."""
     return [part for text in found.around for part in prose_passages(text, "$")]
 
 
@@ -156,7 +155,7 @@ def _cut(text: str, begin: int, end: int) -> int:
 
 
 class _Cutter:
-    """Turns values into text; what grows too long becomes passages of its own.
+    """Converts values to text; long values become separate passages.
 
     Without a path nothing is cut.
     """
@@ -190,7 +189,7 @@ class _Cutter:
     def _object(self, value: dict[str, Any], place: Place, depth: int) -> str | None:
         at = len(self.out)
         limit = self.limit
-        # Plain objects and scalars take short ways: this is where the time goes.
+        # Plain objects and scalars take a fast path: most of the time is spent here.
         if _PLAIN.issuperset(map(type, value.values())):
             whole = "; ".join([f"{key}: {item}" for key, item in value.items()])
             if len(whole) <= limit:

@@ -31,7 +31,7 @@ def lies_within(inner: str, outer: str) -> bool:
 
 
 def _span(where: str) -> tuple[str, int, int] | None:
-    """Return what is counted, and the first and last number of a range."""
+    """Return the unit of a range, and its first and last number."""
     unit, _, numbers = where.partition(" ")
     span, _, array = numbers.partition(" ")
     first, _, last = span.partition("-")

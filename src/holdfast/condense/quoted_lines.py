@@ -17,11 +17,11 @@ from holdfast.search.words import fold
 MARKUP = ("html", "xml")
 """Kinds whose passages are not lines of the content."""
 _LEAST_WORDS = 3
-"""Fewer words are a name, and a name stands in many lines that the question does not mean."""
+"""Fewer words are a name, which occurs in many lines that the question does not mean."""
 _MOST_LINES = 2_000
 """Lines with the longest word of a quote that are looked at."""
 _BLANK = re.compile(r"_{3,}|\u2026|\.{3,}")
-"""What a quote has in the place of words that are left out."""
+"""Placeholders for omitted words in a quote."""
 _ASKS_FOR_LINE = re.compile(
     r"\b(?:which|what|quote the|find the) (?:line|row|sentence|message|entry)\b", re.IGNORECASE
 )

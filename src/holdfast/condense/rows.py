@@ -1,10 +1,9 @@
-"""What a table is like: its columns once, and the rows that tell most.
+"""The profile of a table: its columns once, and the most informative rows.
 
-rows: after pieces. It knows columns and rows, not where they came from: JSON, CSV and SQL bring
-theirs. Numbers and dates are shown as they were written.
+JSON, CSV and SQL provide the columns and rows. Numbers and dates are shown verbatim.
 
-The patterns are in `re`, for each is asked about one cell or one name at a time. They are linear:
-they begin where the cell does, and no two of their repeats can take the same sign.
+The patterns use `re`, because each runs on one cell or one name. They are linear: anchored to the
+start of the cell, without two repeats that can match the same character.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ _TELLING = (
     "full_name name title subject number id key login label status state type level severity error "
     "message date created_at updated_at body"
 ).split()
-"""Fields that tell most of a row, in this order."""
+"""The most informative fields of a row, in this order."""
 _NAMES = "full_name name title login label subject email slug key number id message".split()
-"""What an object inside a row is called by."""
+"""Fields that name an object inside a row."""
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
-    """What is in a column."""
+    """The values of a column."""
 
     name: str
     kind: str
@@ -68,7 +67,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     rows: Sequence[dict[str, Any]]
     columns: tuple[Column, ...]
     width: int
-    """How many columns there are, also those that are not described."""
+    """Number of columns, including those without a description."""
 
 
 def table_of(rows: Sequence[dict[str, Any]]) -> Profile:
@@ -91,7 +90,7 @@ def table_of(rows: Sequence[dict[str, Any]]) -> Profile:
 
 
 def table_of_columns(names: Sequence[str], records: Sequence[Sequence[str]]) -> Profile:
-    """The same of records whose values stand in the order of the names."""
+    """Return the profile of records whose values are in the order of the names."""
     described = names[:_MOST_COLUMNS] if records else []
     at_once = max(1, _CELLS_AT_ONCE // max(1, len(records)))
     columns: list[Column] = []
@@ -121,7 +120,7 @@ class _Records(Sequence[dict[str, Any]]):
 
 
 def at_both_ends(number: int, here: int, total: int) -> int:
-    """The index, among all rows, of one of those from both ends that stand for them."""
+    """Return the index, among all rows, of a row taken from both ends."""
     return number + total - here if here < total and number >= here // 2 else number
 
 
@@ -149,9 +148,9 @@ def describe(table: Profile, *, part_of: int = 0) -> list[Note]:
 
 
 def samples(table: Profile, where: Callable[[int], str], *, is_whole: bool = True) -> list[Note]:
-    """Rows that tell most: the first, the unusual, the extremes, the last.
+    """Return the most informative rows: the first, the unusual, the extremes, the last.
 
-    Only of all rows can it be said which is unusual, or has the highest value.
+    Unusual rows and extremes are known only if all rows are present.
     """
     chosen: dict[int, list[str]] = {}
     shown: dict[int, list[str]] = {}
@@ -170,9 +169,9 @@ def samples(table: Profile, where: Callable[[int], str], *, is_whole: bool = Tru
 
 
 def brief(row: Any, first: Iterable[str] = (), limit: int = _NOTE_CHARS) -> str:
-    """A row in one line: all of it if it is short, else its most telling fields.
+    """Return a row in one line: all of it if it is short, else its most informative fields.
 
-    Words may be cut, with a sign; numbers, ids and links are whole or left out.
+    Words may be cut, with a mark; numbers, ids and links are complete or omitted.
     """
     if not isinstance(row, dict):
         return _shortened(line(row), limit) or "…"
@@ -209,7 +208,7 @@ def _is_bulky(value: Any) -> bool:
 
 
 def _inner(value: Any) -> str:
-    """What stands for a value inside a row: its name if it is an object, nothing if empty."""
+    """Return the short form of a value inside a row: the name of an object, "" if it is empty."""
     if isinstance(value, dict):
         names = (value[key] for key in _NAMES if type(value.get(key)) in (str, int))
         return next(map(scalar, names), "")

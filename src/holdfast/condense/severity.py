@@ -1,11 +1,11 @@
-"""Lines that tell of errors and warnings: which they are, how grave, and where they stand.
+"""Lines with errors and warnings: their numbers and severities.
 
-severity: after source, before the condensers of logs and test runs. It looks for the words people
-write, not for one format: a line that only mentions an error is found too, and ranked lower.
+Searches for words that people write, in any format: a line that only mentions an error is found
+too, and ranked lower.
 
-The patterns are in `re`, for most are asked about the first few hundred characters of each line,
-where RE2 takes three times as long. They are linear: none repeats anything without a limit but the
-last one, which is given a match of another.
+The patterns use `re`, because most run on the first few hundred characters of each line, where RE2
+takes three times as long. They are linear: only the last one has an unbounded repeat, and it runs
+on the match of another.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def rank(line: str, named: str) -> Rank:
 
 
 def alert_lines(source: Source) -> array[int]:
-    """The numbers of all lines in which a word of error or warning stands, counted from 1."""
+    """Return the numbers of all lines with a word of error or warning, counted from 1."""
     numbers = array("I")  # a set of a million lines takes sixty megabytes
     first = 1
     for piece in lines_in_steps(source.data):
@@ -99,7 +99,7 @@ def _alerts_in(lines: bytes) -> bytearray:
         while at >= 0:
             line += text.count(b"\n", seen, at)
             alerting[line] = 1
-            # The rest of the line says nothing new.
+            # The rest of the line adds nothing.
             seen = text.find(b"\n", at)
             if seen < 0:
                 break
@@ -118,9 +118,9 @@ def numbers_of(flags: bytearray) -> array[int]:
 
 
 def ranges(numbers: Sequence[int], most: int = 12) -> str:
-    """Line numbers, in order, as at most so many ranges, the nearest joined: `12, 40-44, 310`.
+    """Return line numbers as at most `most` ranges, joining the nearest: `12, 40-44, 310`.
 
-    Every number is in one of them, so that whoever opens them all has seen every line.
+    Every number is in one of them, so that opening all ranges shows every line.
     """
     steps = ((before - after, before, after) for before, after in pairwise(numbers))
     gaps = nsmallest(most - 1, (step for step in steps if step[0] < -1))

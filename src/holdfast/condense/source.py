@@ -1,9 +1,7 @@
-"""A content to be condensed: what it is made of, and where it came from.
+"""A content to be condensed, and its origin.
 
-source: the first word of condense. It knows no kind.
-
-Work on a content that several condensers need, done once for each content. What was worked out is
-kept as long as the content itself, and no longer.
+Work that several condensers need is done once per content; the results are kept as long as the
+content.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from holdfast.document import ContentView
 
 
 class Source(ContentView):
-    """A content, with what is known of its origin."""
+    """A content, and the known facts about its origin."""
 
     def __init__(self, data: bytes, *, tool: str = "", url: str = "") -> None:
         super().__init__(data)
@@ -30,7 +28,7 @@ _T = TypeVar("_T")
 
 
 def once(work: Callable[[Source], _T]) -> Callable[[Source], _T]:
-    """Remember what a function of a content gave."""
+    """Cache the result of a function of a content."""
     known: WeakKeyDictionary[Source, _T] = WeakKeyDictionary()
 
     @functools.wraps(work)

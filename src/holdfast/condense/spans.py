@@ -1,7 +1,7 @@
-"""Spans of a text: where they stand, how they are quoted, how long ones are cut.
+"""Spans of a text: their positions, quotation, and cutting of long ones.
 
-spans: after source, before the condensers of text. A span is a pair of offsets into the text, the
-second excluded. Cuts and quotes end where a sentence, a line or a word does, if there is one.
+A span is a pair of offsets into the text, the second excluded. Cuts and quotes end at the end of a
+sentence, a line or a word, if possible.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _T = TypeVar("_T")
 MANY_CHARS = 200_000
 """A text of fewer characters is cut as finely as its kind wants."""
 MOST_PASSAGES = 16_000
-"""About so many a longer one has at most: it is then searched for parts of 60 characters or more
-in each megabyte."""
+"""Maximum number of passages of a long text, about: it is then searched in parts of at least 60
+characters in each megabyte."""
 
 LONGEST = 1200
 """The most characters of a passage, unless it is one thing that must not be torn."""
@@ -34,9 +34,9 @@ WRAPPER = 1200
 LONG_LINE = 2000
 """A line of more characters is addressed by characters: opening it whole would help nobody."""
 
-# These are in `re`: most are asked about a window of a long text, which RE2 would encode anew each
-# time. They are linear: what repeats without a limit is possessive, and begins behind a newline
-# that no other match can begin with.
+# These use `re`: most run on a window of a long text, which RE2 would encode again each time. They
+# are linear: unbounded repeats are possessive, and follow a newline that no other match can begin
+# with.
 _BLANK = re.compile(r"\n[ \t\r]*+\n\s*+")
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]{0,3}\s|[。！？]")  # noqa: RUF001 Chinese ends
 _TAG_FIRST = re.compile(r"\s{0,20}<[a-z_]{1,20}>")
@@ -53,7 +53,7 @@ def without_colours(source: Source) -> Source:
 
 
 def head(source: Source, size: int) -> str:
-    """The beginning of a content; of what a shell tool wraps in tags, that of the output."""
+    """Return the beginning of a content; for a shell tool's tagged result, that of the output."""
     shown = source.data[: size + WRAPPER].decode("utf-8", "replace")
     if _TAG_FIRST.match(shown) and (output := _OUTPUT.search(shown, 0, WRAPPER)):
         shown = shown[output.end() :]
@@ -75,7 +75,7 @@ def line_spans(text: str, begin: int, end: int) -> Iterator[Span]:
 
 
 def both_ends(things: Iterable[_T], first: int, last: int) -> tuple[list[_T], int]:
-    """The first and the last few of what may be a million, and how many there are."""
+    """Return the first and the last few items of an iterable of any length, and its length."""
     waiting = iter(things)
     ends = list(islice(waiting, first))
     behind: deque[_T] = deque(maxlen=last)
@@ -151,7 +151,7 @@ def _place_to_cut(text: str, first: int, last: int, by: str) -> int:
 
 
 def paragraphs(text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:
-    """What stands between blank lines: short ones joined, long ones cut."""
+    """Yield the paragraphs between blank lines: short ones joined, long ones cut."""
     end = len(text) if end is None else end
     for match in _BLANK.finditer(text, start, end):
         if match.end() - start >= SHORTEST:

@@ -1,11 +1,11 @@
-"""SQL dumps and schemas: statements that make tables and fill them.
+"""SQL dumps and schemas: statements that create and fill tables.
 
-sql_dump: after spans. Which tables there are, their columns and how many rows, and what else is
-defined. Statements are found where a line begins with one; nothing is executed or parsed deeper.
+Shows the tables, their columns and numbers of rows, and the other definitions. Statements are found
+at the start of a line; nothing is executed or parsed further.
 
-The patterns are in `re`, for a dump may have a statement in every other line and RE2 takes ten
-times as long for each match. They are linear: each is tried where a line begins, on at most 200
-characters, or at a sign that can not stand inside a match.
+The patterns use `re`, because a dump may have a statement in every other line and RE2 takes ten
+times as long for each match. They are linear: each is anchored to the start of a line, on at most
+200 characters, or to a character that cannot occur inside a match.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Table(msgspec.Struct):
     start: int = 0
     end: int = 0
     columns: tuple[str, ...] = ()
-    """The first of them, with what is said of each."""
+    """The first columns, with their types and constraints."""
     width: int = 0
     """How many there are."""
     rows: int = 0
@@ -60,7 +60,7 @@ class _Dump(msgspec.Struct):
     others: list[tuple[str, str, int]]
     """What else is defined: its sort, its name, where."""
     spans: list[tuple[int, int]]
-    """Of the statements, and of what stands before the first."""
+    """Spans of the statements, and of the text before the first."""
     statements: int = 0
 
 
@@ -77,7 +77,7 @@ def sniff(source: Source) -> float:
 
 
 def condense(source: Source) -> Condensed:
-    """Tables with columns and rows, then whatever else is defined."""
+    """Return tables with columns and rows, then other definitions."""
     dump = _read(source)
     tables = list(dump.tables.values())
     notes = [_table_note(source, table) for table in tables[:_MOST_TABLES]]
@@ -171,7 +171,7 @@ def _define(dump: _Dump, text: str, found: re.Match[str], end: int) -> None:
 
 
 def _column(line: str) -> str:
-    """What a line of a CREATE TABLE says of a column; empty if it says none."""
+    """Return the description of a column from a line of CREATE TABLE, or ""."""
     words = line.partition("--")[0].rstrip(" \r;)").removesuffix(",").split()
     if len(words) < 2 or words[0].upper() in _NO_COLUMN:
         return ""

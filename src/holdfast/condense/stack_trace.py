@@ -1,11 +1,10 @@
-"""Stack traces on their own: what was thrown, what caused it, and the frames at both ends.
+"""Stack traces: the error, its cause, and the frames at both ends.
 
-stack_trace: after severity and spans. It knows the looks of Python, Java, JavaScript, C#, Go, Rust,
-Ruby and PHP, as far as they have a frame on a line.
+Recognises Python, Java, JavaScript, C#, Go, Rust, Ruby and PHP, if each frame is on a line.
 
-The patterns are in `re`, for nearly every line matches and RE2 takes ten times as long for each.
-They are linear: each is tried where a line begins, and what repeats in it has at most 300
-characters, is possessive, or stands at its end.
+The patterns use `re`, because nearly every line matches and RE2 takes ten times as long for each.
+They are linear: each is anchored to the start of a line, and its repeats have at most 300
+characters, are possessive, or are at its end.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ SNIFFED = 8000
 FRAMES = 4
 """Frames quoted from either end."""
 THROWN = 20
-"""At most so many errors are quoted."""
+"""Maximum number of quoted errors."""
 
 _FRAME = re.compile(
     r"^\s{0,12}(?:File \"[^\"\n]{1,300}+\", line \d"
@@ -56,13 +55,14 @@ def sniff(source: Source) -> float:
 
 
 def condense(source: Source) -> Condensed:
-    """What was thrown, quoted; where other errors are named; the frames at both ends."""
+    """Return the quoted errors, the places of other errors, and the frames at both ends."""
     text = source.text
     causes = (one for one in _THROWN.finditer(text) if not one[0].startswith("Traceback"))
     thrown, _ = both_ends(causes, THROWN, 1)
     starts = (frame.start() for frame in _FRAME.finditer(text))
     frames, count = both_ends(starts, FRAMES, FRAMES)
-    # Python tells the last error at the end, others the first at the beginning: both are shown.
+    # Python prints the last error at the end, other languages the first one at the beginning: show
+    # both.
     order = [*thrown[-1:], *thrown[:-1]]
     notes = [
         Note("alert", quote(one[0], 400), where(source, *one.span())) for one in order[:THROWN]

@@ -1,13 +1,13 @@
-"""Test runs: which tests failed and why, what the runner says at the end, and where it all stands.
+"""Test runs: the failed tests with their reasons, and the runner's summary.
 
-test_output: after severity and spans. It knows pytest, unittest, jest, go test and cargo, and what
-surrounds them in recorded runs. A failure goes from its headline to whatever mark of the runner
-comes next; short ones are quoted whole, of long ones the lines that say what went wrong.
+Recognises pytest, unittest, jest, go test and cargo, and the text around them in recorded runs. A
+failure extends from its headline to the runner's next mark; short ones are quoted completely, of
+long ones the lines with the reason.
 
-The marks are found with `re`, for a run may have one in every line and RE2 takes ten times as long
-for each. These patterns are linear: they are tried where a line begins, and what repeats in them
-has at most 300 characters, is possessive, or stands at their end. Where a runner sums up is looked
-for with RE2: such a line has many beginnings and ends, and backtracking would try all pairs.
+The marks use `re`, because a run may have one in every line and RE2 takes ten times as long for
+each. They are linear: anchored to the start of a line, with repeats that have at most 300
+characters, are possessive, or are at their end. Summary lines use RE2: such a line has many
+possible starts and ends, and backtracking would try all pairs.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ kind = "test_output"
 SNIFFED = 40_000
 """Bytes of the end that are looked at: there runners sum up, though others may speak after them."""
 WHOLE = 700
-"""A failure of at most so many characters is quoted whole."""
+"""Maximum characters of a failure that is quoted completely."""
 TELLING = 12
-"""At most so many lines are quoted of a longer one."""
+"""Maximum number of quoted lines of a longer failure."""
 FAILURES = 30
-"""At most so many failures are quoted; all are listed with their places."""
+"""Maximum number of quoted failures; all are listed with their places."""
 NAMES = 250
-"""About so many characters of the list of failures are names."""
+"""Approximate number of characters for names in the list of failures."""
 SUMS = 6
-"""At most so many of the last lines in which a runner sums up are shown."""
+"""Maximum number of the runner's last summary lines."""
 SECTIONS = 12
-"""At most so many parts that the runner names are shown."""
+"""Maximum number of the runner's named sections."""
 BLOCK = 600
 """Characters of a passage of lines that are no failure."""
 
@@ -109,7 +109,7 @@ def sniff(source: Source) -> float:
 
 def _last_hints(data: bytes) -> Iterator[str]:
     """The last lines in which a runner might sum up, each with the beginning of what follows."""
-    # Looking backwards is slow, so it is done only for what is there.
+    # Searching backwards is slow, so it is done only for marks that occur.
     for hint in (hint for hint in _HINTS if hint in data):
         at = len(data)
         for _ in range(8):
@@ -121,7 +121,7 @@ def _last_hints(data: bytes) -> Iterator[str]:
 
 
 def condense(source: Source) -> Condensed:
-    """Failures with their places, then what the runner sums up."""
+    """Return failures with their places, then the runner's summary."""
     source = without_colours(source)
     found = failures(source)
     sums, _ = both_ends(_SUMMARY.finditer(source.text), 0, SUMS)
@@ -152,7 +152,7 @@ def passages(source: Source) -> Sequence[Passage]:
 
 @once
 def failures(source: Source) -> list[Failure]:
-    """Every failure, in the order they stand."""
+    """Return every failure, in order."""
     failed = []
     section = name = ""
     start = -1

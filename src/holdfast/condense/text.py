@@ -1,10 +1,10 @@
-"""Plain prose: its beginning, the sentences nearest to what it is about, and how it goes on.
+"""Plain prose: its beginning, the most central sentences, and later parts.
 
-text: after spans. It is what any content is condensed by if no other condenser knows it.
+This condenser handles any content that no other one recognises.
 
-The patterns are in `re`, for both need what RE2 lacks: words of any script, and a look ahead. They
-are linear: one is tried where a line begins, on at most 120 characters before the end of the line;
-the other behind a blank line, on 80 characters and the blank line after them.
+The patterns use `re`, because both need features that RE2 lacks: words of any script, and
+lookahead. They are linear: one is anchored to the start of a line, on at most 120 characters before
+its end; the other to a blank line, on 80 characters and the next blank line.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _central(source: Source, spans: Sequence[Span]) -> list[Note]:
 
 
 def _outline(source: Source, spans: Sequence[Span]) -> list[Note]:
-    """Headings, if there are some; else how the text goes on, at even distances."""
+    """Return the headings, if there are some; else sentences at even distances."""
     text = source.text
     places = [match.span(1) for match in _HEADING.finditer(text)]
     if len(places) < 3:

@@ -30,18 +30,18 @@ _TOP = 10
 _TOP_CHARS = 600
 """Characters for all of these: a citation has room for some 250 tokens of them."""
 _LEAST_CHARS = 15
-"""Fewer of a title or a snippet tell nothing."""
+"""Shorter titles and snippets are uninformative."""
 _TITLES = ("title", "name")
 _LINKS = ("link", "url", "href")
 _SNIPPETS = ("snippet", "description", "content", "body", "text", "highlights", "summary")
 _LISTS = ("organic_results", "organic", "webPages", "web", "results", "items", "value", "articles")
-"""Keys under which results stand, the surest first."""
+"""Keys of result lists, the most reliable first."""
 _SURE = 4
 """As many of these lists are found only in answers of searches."""
 _MOST_KEYS = 30
 _LOOKED_AT = 20
-# In `re`, for every line may match and RE2 takes ten times as long for each. It is linear: tried
-# where a line begins, with repeats that are possessive or stand at its end.
+# Uses `re`, because every line may match and RE2 takes ten times as long for each. It is linear:
+# anchored to the start of a line, with repeats that are possessive or at its end.
 _ENTRY = re.compile(
     r"(?mi)^(?:\d++[.)]\s*+)?\**+(title|url|link|description|snippet)\**+:\**+[ \t]*+(.*)"
 )
@@ -98,9 +98,9 @@ def passages(source: Source) -> Sequence[Passage]:
 
 
 def _result_notes(results: Sequence[Result]) -> list[Note]:
-    """The first ten with their links, whole, and as much of title and snippet as all ten allow.
+    """Return the first ten results with complete links, and titles and snippets as far as they fit.
 
-    They are numbered and stand without their places, which would take a third of the room.
+    They are numbered, without their places, which would take a third of the tokens.
     """
     room = _TOP_CHARS // max(1, min(len(results), _TOP))
     notes = [

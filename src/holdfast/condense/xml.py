@@ -1,11 +1,10 @@
 """XML: elements with their attributes and texts.
 
-xml: after spans. Which elements there are and how often, errors, the first records. The parser is
-Python's expat: it fetches nothing, and a document that declares entities or attributes of its own
-is refused, and so is one nested deeper than any is. Elements are said as soon as they end, so that
-work stays linear.
-What may stand before the first element is skipped sign by sign: a pattern for it took twice as long
-for every comment more.
+Shows the elements with their numbers, errors, and the first records. The parser is Python's expat:
+it fetches nothing; documents that declare entities or attributes, or are nested too deeply, are
+refused. Elements are written as soon as they end, so that work stays linear. Text before the first
+element is skipped character by character: a pattern for it took twice as long for every additional
+comment.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _ALERTS = frozenset(
     for ending in ("", "s", "message", "string")
 )
 _LOOKED_AT = 4000
-"""Bytes in which a web page must say that it is one."""
+"""Bytes in which a web page must identify itself as one."""
 
 
 class _Read(msgspec.Struct, frozen=True):
@@ -59,10 +58,10 @@ class _Element:
         self.path = path
         self.start = start
         self.parts: list[tuple[str, int]] = []
-        """What it holds, each with where it begins."""
+        """Its parts, each with its offset."""
         self.texts: list[str] = []
         self.is_begun = False
-        """Whether its first parts were said before it ended."""
+        """Whether its first parts were written before it ended."""
 
 
 def sniff(source: Source) -> float:
@@ -81,7 +80,7 @@ def sniff(source: Source) -> float:
 
 
 def _is_page(head: bytes) -> bool:
-    """Whether the first element, behind a declaration and comments, is that of a web page."""
+    """Return whether the first element, after a declaration and comments, is that of a web page."""
     at = _behind(head, 0, b"?>") if head.startswith(b"<?xml") else 0
     while head.startswith(b"<!--", at):
         at = _behind(head, at, b"-->")
@@ -92,7 +91,7 @@ def _is_page(head: bytes) -> bool:
 
 
 def _behind(head: bytes, at: int, end: bytes) -> int:
-    """Where the next thing begins behind one that ends so."""
+    """Return the offset after the next occurrence of `end`."""
     closed = head.find(end, at)
     if closed < 0:
         return len(head)
@@ -141,7 +140,7 @@ class _Refused(Exception):  # noqa: N818 it never leaves this file
 
 
 class _XmlReader:
-    """Follows the parser, and says each element when it ends."""
+    """Follows the parser, and writes each element when it ends."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -177,7 +176,7 @@ class _XmlReader:
     def _at(self) -> int:
         """Where the parser is, as an offset into the text."""
         at = self.parser.CurrentByteIndex
-        # The parser only goes on, so that each byte is counted once.
+        # The parser only moves forward, so each byte is counted once.
         self.character += len(self.data[self.byte : at].decode("utf-8", "replace"))
         self.byte = max(self.byte, at)
         return self.character
@@ -226,7 +225,7 @@ class _XmlReader:
             element.parts, element.is_begun = [], True
 
     def _say(self, element: _Element, end: int) -> None:
-        """Make passages of what an element holds, as few as have room for it."""
+        """Cut the parts of an element into as few passages as possible."""
         group: list[str] = []
         first = element.start
         size = 0
