@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.budget import MOST_TOKENS, Usage, reported_usage
-from holdfast.budget.usage import planned_usage, whole
+from holdfast.budget.usage import planned_usage, token_count
 from holdfast.errors import SettingsError
 from tests.budget.made import counted
 
@@ -163,7 +163,7 @@ def test_whatever_is_reported_gives_counts_or_nothing(report: object) -> None:
 
 @pytest.mark.parametrize("value", [0, 1, MOST_TOKENS, 7.0])
 def test_counts_are_whole_numbers_up_to_the_most(value: float) -> None:
-    assert whole(value) == value
+    assert token_count(value) == value
 
 
 def test_of_a_planned_count_the_upper_bound_is_taken() -> None:

@@ -178,4 +178,4 @@ def test_readings_in_pieces_are_the_forms_of_the_whole(data: bytes) -> None:
     forms = [data, *(plain.data for plain in escapes.plain_forms(data))]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(escapes, "_PIECE", 5)
-        assert list(escapes.readings(data)) == forms
+        assert list(escapes.unescaped_forms(data)) == forms

@@ -1,4 +1,4 @@
-"""What may be used, what was used, and whether the next request is allowed."""
+"""Token budgets: limits, usage, and whether the next request is allowed."""
 
 from holdfast.budget.ledger import Allowance, BudgetViolation, Kind, Overhead, TokenBudget
 from holdfast.budget.manager import TokenBudgetManager

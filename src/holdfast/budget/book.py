@@ -1,6 +1,6 @@
-"""Keep account of every request, so that each counts once.
+"""Account for every request exactly once.
 
-Not safe to share between threads; the manager is.
+A book is not safe to share between threads; the manager is.
 """
 
 from __future__ import annotations
@@ -12,31 +12,31 @@ from holdfast.budget.report import ProviderUsage
 from holdfast.budget.usage import Usage
 
 MOST_REQUESTS = 10_000
-"""Requests that can still be corrected. Older ones stay counted, and are settled."""
+"""Maximum requests that can still be corrected; older ones remain counted."""
 MOST_PROVIDERS = 1_000
 OTHERS = "(others)"
-"""Where providers are counted that come after the first `MOST_PROVIDERS`."""
+"""Name under which providers after the first `MOST_PROVIDERS` are counted."""
 
 
-class Booking(msgspec.Struct, frozen=True):
-    """One request."""
+class UsageEntry(msgspec.Struct, frozen=True):
+    """The tokens of one request."""
 
     provider: str
     input: int = 0
     output: int = 0
     input_known: bool = False
-    """Whether the provider reported it; otherwise it is an estimate, or nothing at all."""
+    """Whether the provider reported the input; otherwise it is an estimate or missing."""
     output_known: bool = False
     overhead: Overhead = Overhead()
 
-    def after(self, later: Booking, usage: Usage) -> Booking:
-        """This request after a later word on it; `usage` says on which sides there was one.
+    def after(self, later: UsageEntry, usage: Usage) -> UsageEntry:
+        """Return this request updated by a later entry; `usage` states which sides are known.
 
-        The last report wins, side by side. An estimate never takes the place of a report.
+        For each side the last report wins. An estimate never replaces a report.
         """
         takes_input = usage.input is not None and (later.input_known or not self.input_known)
         takes_output = usage.output is not None and (later.output_known or not self.output_known)
-        return Booking(
+        return UsageEntry(
             later.provider if takes_input or takes_output else self.provider,
             later.input if takes_input else self.input,
             later.output if takes_output else self.output,
@@ -46,8 +46,8 @@ class Booking(msgspec.Struct, frozen=True):
         )
 
 
-class Sums(msgspec.Struct):
-    """Many requests, added up."""
+class UsageTotals(msgspec.Struct):
+    """Totals over many requests."""
 
     requests: int = 0
     input: int = 0
@@ -58,8 +58,8 @@ class Sums(msgspec.Struct):
     tools: int = 0
     formatting: int = 0
 
-    def add(self, entry: Booking, sign: int = 1) -> None:
-        """Count a request; with -1, take it out again."""
+    def add(self, entry: UsageEntry, sign: int = 1) -> None:
+        """Add a request, or remove it with a sign of -1."""
         self.requests += sign
         self.input += sign * entry.input
         self.output += sign * entry.output
@@ -71,21 +71,21 @@ class Sums(msgspec.Struct):
 
     @property
     def overhead(self) -> Overhead:
-        """What was not conversation."""
+        """Return the tokens that were not conversation."""
         return Overhead(self.system, self.tools, self.formatting)
 
 
-class Book:
-    """All requests, by provider and in sum."""
+class UsageBook:
+    """All requests, by provider and in total."""
 
     def __init__(self) -> None:
-        self.sums = Sums()
+        self.sums = UsageTotals()
         self.changes = 0
-        self._providers: dict[str, Sums] = {}
-        self._open: dict[str, Booking] = {}
+        self._providers: dict[str, UsageTotals] = {}
+        self._open: dict[str, UsageEntry] = {}
 
-    def find(self, request_id: str | None) -> Booking | None:
-        """The request of that id, while it can be corrected."""
+    def find(self, request_id: str | None) -> UsageEntry | None:
+        """Return the request with an id while it can be corrected."""
         return None if request_id is None else self._open.get(request_id)
 
     def record(
@@ -97,8 +97,8 @@ class Book:
         request_id: str | None = None,
         overhead: Overhead | None = None,
     ) -> None:
-        """Count a request, or what came to be known of one that was counted before."""
-        entry = Booking(
+        """Add a request, or update one that was added before."""
+        entry = UsageEntry(
             self._place(provider),
             usage.input or 0,
             usage.output or 0,
@@ -115,11 +115,11 @@ class Book:
             self._keep(request_id, entry)
 
     def take_out(self, request_id: str) -> None:
-        """Forget a request that was never sent."""
+        """Remove a request that was never sent."""
         self._add(self._open.pop(request_id), -1)
 
     def providers(self) -> tuple[ProviderUsage, ...]:
-        """Each provider's sums, the largest first."""
+        """Return each provider's totals, largest first."""
         usages = (
             ProviderUsage(
                 name,
@@ -139,15 +139,15 @@ class Book:
             return provider
         return OTHERS
 
-    def _add(self, entry: Booking, sign: int = 1) -> None:
+    def _add(self, entry: UsageEntry, sign: int = 1) -> None:
         self.changes += 1
         self.sums.add(entry, sign)
-        of_provider = self._providers.setdefault(entry.provider, Sums())
+        of_provider = self._providers.setdefault(entry.provider, UsageTotals())
         of_provider.add(entry, sign)
         if not of_provider.requests:
             del self._providers[entry.provider]
 
-    def _keep(self, request_id: str, entry: Booking) -> None:
+    def _keep(self, request_id: str, entry: UsageEntry) -> None:
         self._open.pop(request_id, None)
         self._open[request_id] = entry
         if len(self._open) > MOST_REQUESTS:

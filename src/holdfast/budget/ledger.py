@@ -1,8 +1,6 @@
-"""The ledger: what may be used, what was, and what is left.
+"""The values of a budget: limits, usage, and the violation that a request would cause.
 
-Values only; the manager keeps them current.
-
-Say before a request is sent that it would break its budget, by how much, and what to do.
+The manager keeps them current.
 """
 
 from __future__ import annotations
@@ -19,29 +17,29 @@ KINDS: tuple[Kind, ...] = ("input", "output", "total")
 
 
 class Allowance(msgspec.Struct, frozen=True):
-    """One side of a budget."""
+    """The limit and usage of one side of a budget."""
 
     limit: int | None = None
-    """Most tokens that may be used; None: as many as it takes. 0 allows none."""
+    """Maximum tokens; None means unlimited, and 0 allows none."""
     used: int = 0
     approximate: bool = False
-    """Whether anything in `used` is an estimate, or was never reported."""
+    """Whether `used` contains an estimate or a request without a report."""
 
     @property
     def remaining(self) -> int | None:
-        """What is left, never below zero; None without a limit."""
+        """Return the remaining tokens, never below zero; None without a limit."""
         return None if self.limit is None else max(self.limit - self.used, 0)
 
     @property
     def percent(self) -> int | None:
-        """Whole percents used, more than 100 if it was exceeded; None without a limit."""
+        """Return the used percent, over 100 if exceeded; None without a limit."""
         if self.limit is None:
             return None
         return self.used * 100 // self.limit if self.limit else 100
 
 
 class Overhead(msgspec.Struct, frozen=True):
-    """How much of the input was not conversation, as far as it was counted."""
+    """Input tokens that were not conversation, as far as they were counted."""
 
     system_messages: int = 0
     tool_definitions: int = 0
@@ -49,7 +47,7 @@ class Overhead(msgspec.Struct, frozen=True):
 
 
 class TokenBudget(msgspec.Struct, frozen=True):
-    """A budget over all requests of a session: limits, and what was used of them."""
+    """The limits and usage of all requests of a session."""
 
     input: Allowance = Allowance()
     output: Allowance = Allowance()
@@ -57,29 +55,29 @@ class TokenBudget(msgspec.Struct, frozen=True):
     overhead: Overhead = Overhead()
 
     def side(self, kind: Kind) -> Allowance:
-        """The allowance of that name."""
+        """Return the allowance of a side."""
         sides = {"input": self.input, "output": self.output, "total": self.total}
         return sides[kind]
 
 
 class BudgetViolation(msgspec.Struct, frozen=True):
-    """A limit that a planned request would break."""
+    """A limit that a planned request would exceed."""
 
     kind: Kind
     limit: int
     used: int
     planned: int
     approximate: bool
-    """Whether `used` holds estimates."""
+    """Whether `used` contains estimates."""
 
     @property
     def over(self) -> int:
-        """How many tokens are too many."""
+        """Return the number of excess tokens."""
         return self.used + self.planned - self.limit
 
     @property
     def suggestions(self) -> tuple[str, ...]:
-        """What would make it fit, the gentlest first."""
+        """Return possible remedies, least intrusive first."""
         least = self.used + self.planned
         raising = f'Raise the limit: set_limit("{self.kind}", {least}).'
         if self.over >= self.planned:
@@ -94,7 +92,7 @@ class BudgetViolation(msgspec.Struct, frozen=True):
         return f"Make the request or its answer {_tokens(self.over)} shorter."
 
     def describe(self) -> str:
-        """One sentence with the numbers."""
+        """Return one sentence with the numbers."""
         about = "about " if self.approximate else ""
         return (
             f"the {self.kind} budget of {self.limit:,} tokens would be exceeded by {self.over:,}: "
@@ -102,7 +100,7 @@ class BudgetViolation(msgspec.Struct, frozen=True):
         )
 
     def error(self) -> BudgetExceededError:
-        """The same as an error to raise."""
+        """Return the violation as an error to raise."""
         return BudgetExceededError(
             self.describe(),
             where=f"budget.{self.kind}",
@@ -115,9 +113,9 @@ class BudgetViolation(msgspec.Struct, frozen=True):
 
 
 def find_violation(budget: TokenBudget, planned: Usage) -> BudgetViolation | None:
-    """The first limit that the request would break, in the order input, output, total.
+    """Return the first limit that the request would exceed, in the order input, output, total.
 
-    What meets a limit exactly is within it.
+    Usage equal to a limit is allowed.
     """
     tokens, answer = planned.input or 0, planned.output or 0
     for kind, more in zip(KINDS, (tokens, answer, tokens + answer), strict=True):

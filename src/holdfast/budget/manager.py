@@ -1,4 +1,4 @@
-"""The budget of a session: what was used over many requests, and whether the next one is allowed.
+"""Track the token budget of a session, and decide whether the next request is allowed.
 
 It may be shared between threads. It sends nothing and reads no clock.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
-from holdfast.budget.book import Book, Booking
+from holdfast.budget.book import UsageBook, UsageEntry
 from holdfast.budget.ledger import (
     KINDS,
     Allowance,
@@ -31,19 +31,19 @@ from holdfast.tokens import TokenCount, count
 from holdfast.tokens.counter import Correction
 
 WARN_PERCENT = 80
-"""From this share of a limit on, it is warned about."""
+"""Share of a limit, in percent, from which a warning is given."""
 
 Counter = Callable[[object], TokenCount]
-"""Counts a request body for one provider in its own way."""
+"""Custom counter for one provider's request bodies."""
 Planned = int | TokenCount | Usage
-"""A request to come: input tokens, a count (its upper bound is taken), or both sides."""
+"""A planned request: input tokens, a count (its upper bound is used), or both sides."""
 
 
 class TokenBudgetManager:
-    """Keeps a `TokenBudget` current, and says no before it is broken.
+    """Maintains a `TokenBudget` and refuses requests that would exceed it.
 
-    Limits are for all requests together; None is no limit. `counters` hold a provider's own way to
-    count, by its id; `calibration` corrects the estimates of all others.
+    Limits apply to all requests together; None means unlimited. `counters` maps provider ids to
+    custom counters; `calibration` corrects all other estimates.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class TokenBudgetManager:
         calibration: Correction | None = None,
     ) -> None:
         self._lock = threading.Lock()
-        self._book = Book()
+        self._book = UsageBook()
         self._limits: dict[Kind, int | None] = {}
         self._refused = 0
         self._counters = dict(counters or {})
@@ -69,13 +69,13 @@ class TokenBudgetManager:
     def estimate_usage(self, conversation_or_body: object, provider_id: str) -> TokenCount:
         """Count a request's input before it is sent; nothing is recorded.
 
-        If the provider's own counter fails, ours counts.
+        If the provider's custom counter fails, the built-in count is used.
         """
-        own = self._counters.get(provider_id)
-        if own is not None:
+        counter = self._counters.get(provider_id)
+        if counter is not None:
             try:
-                return own(conversation_or_body)
-            except Exception:  # noqa: BLE001, S110 - another's code; counting goes on (001-61)
+                return counter(conversation_or_body)
+            except Exception:  # noqa: BLE001, S110 - any failure falls back to the built-in count
                 pass
         return count(conversation_or_body, model=provider_id, calibration=self._calibration)
 
@@ -86,29 +86,29 @@ class TokenBudgetManager:
         provider_id: str,
         counted: TokenCount | None = None,
     ) -> Usage:
-        """What a request will use at most, its answer included: ready for `reserve`.
+        """Return the maximum usage of a request including its answer, for `reserve`.
 
-        `counted` is what the prompt was counted for already: it is not counted again, unless the
-        provider brings a counter of its own.
+        `counted` is an existing count of the prompt; it is used unless the provider has a custom
+        counter.
         """
         if counted is None or provider_id in self._counters:
             counted = self.estimate_usage(prompt, provider_id)
         return Usage(counted.upper, max_tokens)
 
     def check_violation(self, planned: Planned) -> BudgetViolation | None:
-        """The limit that the request would break; None if it may be sent."""
+        """Return the limit that the request would exceed; None if it may be sent."""
         usage = planned_usage(planned)
         with self._lock:
             return find_violation(self._budget(), usage)
 
     def reserve(self, provider_id: str, planned: Planned, request_id: str) -> None:
-        """Take room for a request in the step that looks for it, so that no other one gets it.
+        """Reserve tokens for a request atomically, so that no other request can take them.
 
-        Whatever is reported under the same id takes the reservation's place; `release` gives it
-        back. A retry does not stand in its own way.
+        A report with the same id replaces the reservation, and `release` cancels it. A retry with
+        the same id does not count its own reservation.
 
         Raises:
-            BudgetExceededError: the request would break a limit; nothing was taken.
+            BudgetExceededError: the request would exceed a limit; nothing was reserved.
         """
         usage, overhead = planned_usage(planned), _overhead(planned)
         _check_name(provider_id, "provider_id")
@@ -122,7 +122,7 @@ class TokenBudgetManager:
             )
 
     def release(self, request_id: str) -> bool:
-        """Give back what was reserved for a request that was not sent; False if it was reported."""
+        """Release the reservation of an unsent request; return False if it was already reported."""
         with self._lock:
             entry = self._book.find(request_id)
             if entry is None or entry.input_known or entry.output_known:
@@ -133,25 +133,25 @@ class TokenBudgetManager:
     # --- after a request -------------------------------------------------------------------------
 
     def track_usage(self, provider_id: str, usage: object, request_id: str | None = None) -> bool:
-        """Record what a request used; False if the report makes no sense and was refused.
+        """Record the usage of a request; return False if the report is invalid and was refused.
 
-        The usage is a number of input tokens, the provider's usage object in any dialect, or a
-        `TokenCount` where nothing was reported yet. Of several words on one request id the last
-        report counts, and no estimate takes its place; the id of a retry is that of its request,
-        also at another provider.
+        `usage` is a number of input tokens, the provider's usage object in any dialect, or a
+        `TokenCount` if nothing was reported yet. The last report for a request id wins, and an
+        estimate never replaces a report. A retry uses the id of its request, also at another
+        provider.
         """
         _check_name(provider_id, "provider_id")
         if request_id is not None:
             _check_name(request_id, "request_id")
         is_report = not isinstance(usage, TokenCount)
-        read = reported_usage(usage.tokens if isinstance(usage, TokenCount) else usage)
+        reported = reported_usage(usage.tokens if isinstance(usage, TokenCount) else usage)
         with self._lock:
-            if read is None:
+            if reported is None:
                 self._refused += 1
                 return False
             self._book.record(
                 provider_id,
-                read,
+                reported,
                 is_report=is_report,
                 request_id=request_id,
                 overhead=_overhead(usage),
@@ -159,7 +159,7 @@ class TokenBudgetManager:
             return True
 
     def set_limit(self, kind: Kind, limit: int | None) -> None:
-        """Change a limit; None takes it away, 0 allows nothing."""
+        """Set a limit; None removes it, and 0 allows nothing."""
         if kind not in KINDS:
             raise SettingsError("there is no such limit", where="kind", fix=f"Take one of {KINDS}.")
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):
@@ -170,33 +170,33 @@ class TokenBudgetManager:
             self._limits[kind] = limit
             self._book.changes += 1
 
-    # --- what is known -------------------------------------------------------------------------
+    # --- state -----------------------------------------------------------------------------------
 
     @property
     def budget(self) -> TokenBudget:
-        """The ledger as it is now."""
+        """Return the current budget."""
         with self._lock:
             return self._budget()
 
     def info(self, kind: Kind = "total") -> BudgetInfo:
-        """One limit at a glance."""
+        """Return a summary of one limit."""
         side = self.budget.side(kind)
         warning = side_warning(kind, side, WARN_PERCENT)
         return BudgetInfo(side.used, side.limit, (warning,) if warning else ())
 
     def snapshot(self) -> TokenBudgetSnapshot:
-        """Everything as it is now; it does not change with the manager."""
+        """Return an immutable copy of the current state."""
         with self._lock:
             return TokenBudgetSnapshot(
                 self._book.changes, self._budget(), self._book.providers(), self._refused
             )
 
     def report(self) -> TokenBudgetReport:
-        """A snapshot with what should be said about it."""
+        """Return a snapshot with its warnings."""
         snapshot = self.snapshot()
         return TokenBudgetReport(snapshot, warnings_of(snapshot, WARN_PERCENT))
 
-    def _budget(self, without: Booking | None = None) -> TokenBudget:
+    def _budget(self, without: UsageEntry | None = None) -> TokenBudget:
         sums = self._book.sums
         used_input, used_output = sums.input, sums.output
         if without is not None:

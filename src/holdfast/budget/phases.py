@@ -1,6 +1,6 @@
-"""Divide a window: phases by percent, ceilings inside ceilings, one margin.
+"""Divide a context window into phases with one safety margin.
 
-It knows nothing about models; limits arrive as numbers.
+Limits arrive as numbers; this module does not know models.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from types import MappingProxyType
 
 import msgspec
 
-from holdfast.budget.usage import MOST_TOKENS, whole
+from holdfast.budget.usage import MOST_TOKENS, token_count
 from holdfast.errors import SettingsError
 
 TOKEN_BUDGET: Mapping[str, int] = MappingProxyType(
     {"total": 3000, "header": 600, "history": 1000, "facts": 800, "summaries": 600}
 )
-"""The tokens of an assembled turn, and of each of its sections."""
+"""Tokens of an assembled turn and of each of its sections."""
 
 
 def phase_budget(effective_context: int, percent: float) -> int:
-    """The tokens of a phase that may use a share (0 to 1) of the context, rounded down.
+    """Return the tokens of a phase with a share (0 to 1) of the context, rounded down.
 
-    The effective context is what overhead and output leave. No margin is taken here: give one to
-    the `PhaseBudget`, once.
+    `effective_context` excludes overhead and output. No margin is subtracted here; set it once, on
+    `PhaseBudget`.
     """
     return math.floor(_share(percent, "percent") * _tokens(effective_context, "effective_context"))
 
 
 @dataclass
 class PhaseBudget:
-    """Hands out the tokens of one phase; safe to share between threads.
+    """Allocates the tokens of one phase. Safe to share between threads.
 
-    From the total go the room for the answer (if the total does not leave it out already) and then
-    the margin for errors of counting, as a share of the rest, rounded up.
+    The answer's reserve is subtracted from the total (unless the total excludes it already), then
+    the margin for counting errors, a share of the remainder, rounded up.
     """
 
     total_budget: int
@@ -54,22 +54,22 @@ class PhaseBudget:
         _share(self.safety_margin, "safety_margin")
 
     def effective_budget(self) -> int:
-        """The most tokens that can be handed out in all, used ones included."""
+        """Return the maximum tokens that can be allocated, including those already used."""
         usable = max(self.total_budget - self.reserved_output, 0)
         return usable - math.ceil(_share(self.safety_margin, "safety_margin") * usable)
 
     @property
     def remaining(self) -> int:
-        """What can still be handed out."""
+        """Return the tokens that can still be allocated."""
         return max(self.effective_budget() - self.used_tokens, 0)
 
     def can_fit(self, tokens: int) -> bool:
-        """Whether so many more fit; what is no count of tokens fits nowhere."""
-        counted = whole(tokens)
+        """Return whether `tokens` more fit; an invalid count never does."""
+        counted = token_count(tokens)
         return counted is not None and self.used_tokens + counted <= self.effective_budget()
 
     def allocate(self, tokens: int) -> bool:
-        """Take the tokens if they fit; otherwise nothing changes."""
+        """Allocate tokens if they fit; otherwise change nothing."""
         with self._lock:
             if not self.can_fit(tokens):
                 return False
@@ -78,18 +78,18 @@ class PhaseBudget:
 
 
 class Ceilings(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits inside one another; the smallest holds.
+    """Nested limits, of which the smallest applies.
 
-    Each arrives with its reserves already taken, and none is taken here: so a margin is applied
-    once, however deep the nesting.
+    Each limit already excludes its reserves and none is subtracted here, so that a margin applies
+    once at any depth.
     """
 
     guard_limit: int | None = None
-    """What the model can take; see `holdfast.tokens.limits.input_limit`."""
+    """Maximum tokens for the model; see `holdfast.tokens.limits.input_limit`."""
     phase_budget: int | None = None
-    """What the phase may use; see `PhaseBudget.effective_budget`."""
+    """Maximum tokens for the phase; see `PhaseBudget.effective_budget`."""
     turn_target: int | None = None
-    """What a turn should use; `TOKEN_BUDGET["total"]`."""
+    """Target tokens for a turn; `TOKEN_BUDGET["total"]`."""
 
     def __post_init__(self) -> None:
         for name, limit in self._set():
@@ -99,12 +99,12 @@ class Ceilings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def effective(self) -> int:
-        """The most tokens there may be."""
+        """Return the smallest limit."""
         return min(limit for _, limit in self._set())
 
     @property
     def binding(self) -> str:
-        """The name of the ceiling that holds; of equal ones the outermost."""
+        """Return the name of the smallest limit; among equal ones, the outermost."""
         return min(self._set(), key=lambda named: named[1])[0]
 
     def _set(self) -> list[tuple[str, int]]:
@@ -113,14 +113,14 @@ class Ceilings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _tokens(value: object, where: str) -> int:
-    counted = whole(value)
+    counted = token_count(value)
     if counted is None:
         raise SettingsError(f"not a count of tokens from 0 to {MOST_TOKENS:,}", where=where)
     return counted
 
 
 def _share(value: object, where: str) -> Decimal:
-    """The share as it is written: 0.1 is a tenth, not the float beside it."""
+    """Return the share as a decimal of its written digits: 0.1 is exactly a tenth."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise SettingsError("the share is not between 0 and 1", where=where)
     return Decimal(str(value))

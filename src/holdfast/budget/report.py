@@ -1,7 +1,4 @@
-"""What a person or a program reads of a budget.
-
-Values that never change once made.
-"""
+"""Immutable views of a budget for people and programs."""
 
 from __future__ import annotations
 
@@ -13,16 +10,16 @@ from holdfast.budget.ledger import KINDS, Allowance, TokenBudget
 
 
 class BudgetInfo(msgspec.Struct, frozen=True):
-    """One limit at a glance."""
+    """A summary of one limit."""
 
     used: int
     limit: int | None
-    """None: no limit."""
+    """Maximum tokens; None means unlimited."""
     warnings: tuple[str, ...] = ()
 
 
 class ProviderUsage(msgspec.Struct, frozen=True):
-    """What one provider's requests used."""
+    """The usage of one provider's requests."""
 
     provider: str
     requests: int
@@ -35,22 +32,22 @@ class TokenBudgetSnapshot(msgspec.Struct, frozen=True):
     """The budget at one moment."""
 
     number: int
-    """How many changes came before; of two snapshots the later has the larger one."""
+    """Number of earlier changes; a later snapshot has a larger number."""
     budget: TokenBudget
     providers: tuple[ProviderUsage, ...]
-    """The largest first."""
+    """Largest first."""
     refused: int
-    """Reports of usage that made no sense and were not counted."""
+    """Number of invalid usage reports, which were not counted."""
 
 
 class TokenBudgetReport(msgspec.Struct, frozen=True):
-    """A snapshot, and what should be said about it."""
+    """A snapshot with its warnings."""
 
     snapshot: TokenBudgetSnapshot
     warnings: tuple[str, ...]
 
     def data(self) -> dict[str, Any]:
-        """Everything as plain values for JSON."""
+        """Return everything as plain values for JSON."""
         budget = self.snapshot.budget
         sides = {kind: _side(budget.side(kind)) for kind in KINDS}
         return {
@@ -61,7 +58,7 @@ class TokenBudgetReport(msgspec.Struct, frozen=True):
         }
 
     def text(self) -> str:
-        """The report in lines for a person; `~` stands before what is approximate."""
+        """Return the report as text; `~` marks approximate numbers."""
         budget = self.snapshot.budget
         lines = [_row("", "used", "limit", "left", "percent")]
         lines += [_line(kind, budget.side(kind)) for kind in KINDS]
@@ -77,7 +74,7 @@ class TokenBudgetReport(msgspec.Struct, frozen=True):
 
 
 def warnings_of(snapshot: TokenBudgetSnapshot, warn_percent: float) -> tuple[str, ...]:
-    """What should be said: limits that are nearly or wholly used, and reports that were refused."""
+    """Return warnings for limits nearly or fully used and for invalid reports."""
     warnings = [
         warning
         for kind in KINDS
@@ -90,7 +87,7 @@ def warnings_of(snapshot: TokenBudgetSnapshot, warn_percent: float) -> tuple[str
 
 
 def side_warning(kind: str, side: Allowance, warn_percent: float) -> str:
-    """What should be said of one limit; empty if nothing should."""
+    """Return the warning for one limit; empty if there is none."""
     if side.limit is None or side.used * 100 < side.limit * warn_percent:
         return ""
     if side.used > side.limit:
@@ -114,8 +111,8 @@ def _line(kind: str, side: Allowance) -> str:
 
 
 def _row(*cells: str) -> str:
-    first, *rest = cells
-    return (f"{first:<8}" + "".join(f"{cell:>14}" for cell in rest)).rstrip()
+    first, *other_cells = cells
+    return (f"{first:<8}" + "".join(f"{cell:>14}" for cell in other_cells)).rstrip()
 
 
 def _provider(usage: ProviderUsage) -> str:

@@ -1,7 +1,6 @@
-"""Read how many tokens a request used, as each provider reports it.
+"""Parse the token usage that providers report.
 
-A report is untrusted: what is no count of tokens is never made into one. It knows nothing about
-limits.
+A report is untrusted: an invalid number is rejected, never converted.
 """
 
 from __future__ import annotations
@@ -16,20 +15,20 @@ from holdfast.faults import logged_faults
 from holdfast.tokens import TokenCount
 
 MOST_TOKENS = 100_000_000
-"""More than this in one request is a mistake: ten times the largest window there is."""
+"""Larger counts for one request are errors: this is ten times the largest window."""
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """The tokens of one request, reported or planned; None is a side of which nothing is known."""
+    """The tokens of one request, reported or planned; None if a side is unknown."""
 
     input: int | None = None
-    """All input tokens, cached ones included."""
+    """All input tokens, including cached ones."""
     output: int | None = None
-    """All output tokens, reasoning included."""
+    """All output tokens, including reasoning."""
 
 
 class _Dialect(NamedTuple):
-    """Where a provider reports its tokens, and what it leaves out of the sums."""
+    """The fields in which a provider reports tokens, with those not included in the sums."""
 
     input: str
     output: str
@@ -38,7 +37,7 @@ class _Dialect(NamedTuple):
 
 
 _DIALECTS = (
-    # Anthropic reports cached input apart; OpenAI Responses, with the same names, within.
+    # Anthropic reports cached input separately; OpenAI Responses includes it under the same names.
     _Dialect(
         "input_tokens",
         "output_tokens",
@@ -58,16 +57,16 @@ _DIALECTS = (
         ("thoughts_token_count",),
     ),
     _Dialect("inputTokens", "outputTokens", ("cacheReadInputTokens", "cacheWriteInputTokens")),
-    _Dialect("input", "output"),  # our own `Usage`
+    _Dialect("input", "output"),  # Holdfast's own `Usage`
 )
 _WRAPPERS = ("usage", "usageMetadata", "usage_metadata", "tokens")
-"""Where the report stands in a response; Cohere puts `tokens` into `usage`."""
+"""Fields that contain the report in a response; Cohere nests `tokens` in `usage`."""
 
 
-def whole(value: object) -> int | None:
-    """The value as a count of tokens; None if it is none (negative, absurd, a truth value, …).
+def token_count(value: object) -> int | None:
+    """Return the value as a token count; None if it is negative, too large or not a number.
 
-    Whole floats are counts, because some clients decode JSON numbers so.
+    Integral floats are valid, because some clients decode JSON numbers as floats.
     """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -77,16 +76,16 @@ def whole(value: object) -> int | None:
 
 
 def planned_usage(planned: int | TokenCount | Usage) -> Usage:
-    """What a request is going to use at most; raises `SettingsError` if it is no such thing.
+    """Return the maximum usage of a planned request; raise `SettingsError` if it is invalid.
 
-    A number is input tokens. Of a count the upper bound is taken, which the provider will not
+    A number is input tokens. For a count the upper bound is used, which the provider should not
     exceed.
     """
     if isinstance(planned, Usage):
-        sides = planned.input or 0, planned.output or 0
+        planned_sides = planned.input or 0, planned.output or 0
     else:
-        sides = planned.upper if isinstance(planned, TokenCount) else planned, 0
-    tokens, answer = whole(sides[0]), whole(sides[1])
+        planned_sides = planned.upper if isinstance(planned, TokenCount) else planned, 0
+    tokens, answer = token_count(planned_sides[0]), token_count(planned_sides[1])
     if tokens is None or answer is None:
         raise SettingsError(
             f"the planned tokens are not between 0 and {MOST_TOKENS:,}",
@@ -97,45 +96,45 @@ def planned_usage(planned: int | TokenCount | Usage) -> Usage:
 
 
 def reported_usage(report: object) -> Usage | None:
-    """What a provider reported: a number of input tokens, or its usage object in any dialect.
+    """Return a provider's reported usage: a number of input tokens, or a usage object.
 
-    Objects are read by their keys or by their attributes, a whole response by its usage. None if
-    any number in it is no count, or if it says nothing. Zero input says nothing: providers that
-    do not know send it, and no request is empty.
+    Objects are read by keys or attributes, and a response by its usage object. Return None if any
+    number is invalid or nothing is reported. Zero input counts as unknown, because some providers
+    send it and no request is empty.
     """
     try:
         return _read(report)
-    except ValueError:  # a number in it is no count
+    except ValueError:  # a number is invalid
         return None
-    except Exception as error:  # noqa: BLE001 - an object of a client's that raises when it is read
+    except Exception as error:  # noqa: BLE001 - a client's object may raise on attribute access
         logged_faults("holdfast.budget").add("usage", error)
         return None
 
 
 def _read(report: object) -> Usage | None:
     if isinstance(report, int | float):
-        return _said(Usage(whole(report)))
+        return _known_usage(Usage(token_count(report)))
     for wrapper in _WRAPPERS:
-        inside = _field(report, wrapper)
-        report = report if inside is None or isinstance(inside, int | float) else inside
+        nested = _field(report, wrapper)
+        report = report if nested is None or isinstance(nested, int | float) else nested
     for dialect in _DIALECTS:
         sides = _field(report, dialect.input), _field(report, dialect.output)
         if sides != (None, None):
             tokens = _sum(report, dialect.input, *dialect.input_apart)
-            return _said(Usage(tokens, _sum(report, dialect.output, *dialect.output_apart)))
+            return _known_usage(Usage(tokens, _sum(report, dialect.output, *dialect.output_apart)))
     return None
 
 
 def _sum(report: object, *keys: str) -> int | None:
-    """The sum of what is there; None if nothing is. Raises if anything there is no count."""
-    there = [value for key in keys if (value := _field(report, key)) is not None]
-    counts = [count for value in there if (count := whole(value)) is not None]
-    if len(counts) < len(there) or sum(counts) > MOST_TOKENS:
+    """Return the sum of the fields present; None if there are none. Raise if any is invalid."""
+    values = [value for key in keys if (value := _field(report, key)) is not None]
+    counts = [count for value in values if (count := token_count(value)) is not None]
+    if len(counts) < len(values) or sum(counts) > MOST_TOKENS:
         raise ValueError
-    return sum(counts) if there else None
+    return sum(counts) if values else None
 
 
-def _said(usage: Usage) -> Usage | None:
+def _known_usage(usage: Usage) -> Usage | None:
     usage = Usage(usage.input or None, usage.output)
     return usage if usage.input or usage.output else None
 

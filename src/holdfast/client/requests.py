@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from holdfast.expand.tool import write as write_tool
-from holdfast.guard.estimate import conversation_of, offering
+from holdfast.guard.estimate import conversation_of, request_with_tools
 from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition
 from holdfast.trim.provenance import own_of
 from holdfast.wire import (
@@ -108,7 +108,7 @@ def _put_system(body: dict[str, Any], dialect: str, system: str) -> None:
 
 
 def _tools_in(dialect: str, tools: Sequence[Mapping[str, Any]]) -> list[Any]:
-    offered = offering(tools)
+    offered = request_with_tools(tools)
     if offered.dialect == dialect:
         return list(tools)
     return [write_tool(dialect, tool) for tool in offered.tools]

@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.budget.usage import reported_usage, whole
+from holdfast.budget.usage import reported_usage, token_count
 from holdfast.engine.vendor_cache import (
     CallTokens,
     Lives,
@@ -463,7 +463,7 @@ def _first(report: object, places: tuple[tuple[str, ...], ...]) -> int:
         value: Any = report
         for key in place:
             value = _field(value, key)
-        if (tokens := whole(value)) is not None:
+        if (tokens := token_count(value)) is not None:
             return tokens
     return 0
 

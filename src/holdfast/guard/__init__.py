@@ -1,8 +1,4 @@
-"""Keep an agent's session inside its models' windows, and end it in time.
-
-targets · counters · final_turn · plain · telemetry · tool_budget → estimate · evaluation →
-reports → guard, each using only what stands before it.
-"""
+"""Keep an agent's session inside its models' context windows, and end it in time."""
 
 from holdfast.guard.estimate import (
     estimate_messages_tokens,

@@ -1,12 +1,9 @@
-"""Tokens of what is not sent yet, rather too many than too few.
+"""Estimate the tokens of messages, tools and outputs before they are sent.
 
-estimate: after targets and plain; stands on counting. Where a report shows the tokenizer's count,
-the guard takes the larger of that and a quarter of the bytes.
-
-Messages and tools as an agent's loop holds them, plain JSON values → a conversation. Nothing says
-which dialect a bare list is in but the shapes of its entries, and reading them in another one loses
-what they hold: an Anthropic tool result read as OpenAI's is an unknown part of no tokens. So every
-entry is looked at, not only the first ones.
+The guard takes the larger of the tokenizer's count and a quarter of the bytes, because recorded
+usage exceeds some tokenizers' counts. A bare message list states no dialect, and a wrong one loses
+content: an Anthropic tool result read as OpenAI's becomes an unknown block of no tokens. Every
+entry is therefore examined.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ from holdfast.wire.pointing import Place
 from holdfast.wire.strict import encode
 
 _LIST_KEYS = {"gemini": "contents", "openai-responses": "input"}
-"""Where each dialect puts its list; all others in `messages`."""
+"""Key of the message list in each dialect; all others use `messages`."""
 
 _ANTHROPIC_PARTS = frozenset(
     "tool_use tool_result thinking redacted_thinking server_tool_use search_result document "
@@ -37,27 +34,27 @@ _RESPONSES_PARTS = frozenset({"input_text", "output_text", "input_image", "input
 
 
 def conversation_of(messages: Sequence[Mapping[str, Any]]) -> Conversation:
-    """Read a list of messages, in the dialect that its entries are written in."""
+    """Parse a list of messages in the dialect of its entries."""
     dialect = _dialect_of_messages(messages)
     return read({_LIST_KEYS.get(dialect, "messages"): list(messages)}, dialect)
 
 
-def offering(tools: Sequence[Mapping[str, Any]]) -> Conversation:
-    """A small request that offers these tools, in the dialect that they are written in."""
+def request_with_tools(tools: Sequence[Mapping[str, Any]]) -> Conversation:
+    """Return a minimal request that offers these tools, in their dialect."""
     dialect = _dialect_of_tools(tools)
-    offered = list(tools)
+    tool_list = list(tools)
     match dialect:
         case "gemini":
-            request = {"contents": [{"role": "user", "parts": [{"text": "-"}]}], "tools": offered}
+            request = {"contents": [{"role": "user", "parts": [{"text": "-"}]}], "tools": tool_list}
         case "converse":
             request = {
                 "messages": [{"role": "user", "content": [{"text": "-"}]}],
-                "toolConfig": {"tools": offered},
+                "toolConfig": {"tools": tool_list},
             }
         case "openai-responses":
-            request = {"input": "-", "tools": offered}
+            request = {"input": "-", "tools": tool_list}
         case _:
-            request = {"messages": [{"role": "user", "content": "-"}], "tools": offered}
+            request = {"messages": [{"role": "user", "content": "-"}], "tools": tool_list}
     return read(request, dialect)
 
 
@@ -102,31 +99,31 @@ def _dialect_of_tools(tools: Sequence[Mapping[str, Any]]) -> str:
 Tokenizer = Callable[[str], int]
 
 _MESSAGE_TOKENS = 8
-"""Role and separators of a message where no renderer knows them."""
+"""Tokens for role and separators of a message when no renderer is known."""
 _SEALED_LENGTH = 512
 
 
 def resolve_tokenizer(tokenizer_id: str | None) -> Tokenizer:
-    """Return what counts texts for a model's id or a vocabulary's name; None: by their length."""
+    """Return the token counter for a model id or vocabulary name; None counts by length."""
     if tokenizer_id is None:
-        return by_length
+        return quarter_of_bytes
     name = tokenizer_id
     if family_of(name) == UNKNOWN and _is_vocabulary(name):
-        return lambda text: max(shared.count(name, text), by_length(text))
-    return lambda text: max(estimate_tokens(text, name), by_length(text))
+        return lambda text: max(shared.count(name, text), quarter_of_bytes(text))
+    return lambda text: max(estimate_tokens(text, name), quarter_of_bytes(text))
 
 
-def by_length(text: str) -> int:
-    """A quarter of the text's bytes."""
+def quarter_of_bytes(text: str) -> int:
+    """Return a quarter of the text's bytes."""
     return math.ceil(len(text.encode(errors="replace")) / 4)
 
 
 def estimate_messages_tokens(
     messages: Conversation | Sequence[Mapping[str, Any]], tokenizer_id: str | None
 ) -> int:
-    """Tokens of a conversation without its tool schemas: roles, contents, calls and structure.
+    """Return the tokens of a conversation without its tool schemas.
 
-    A plain list holds messages as any of the dialects writes them; all in one.
+    A plain list may be in any dialect, but in only one.
     """
     if not isinstance(messages, Conversation):
         messages = conversation_of(messages)
@@ -135,7 +132,7 @@ def estimate_messages_tokens(
     texts = list(_texts(messages))
     if tokenizer_id is not None and family_of(tokenizer_id) != UNKNOWN:
         counted = count(messages, model=tokenizer_id)
-        return max(counted.tokens - counted.parts.tools, sum(map(by_length, texts)))
+        return max(counted.tokens - counted.parts.tools, sum(map(quarter_of_bytes, texts)))
     tokenizer = resolve_tokenizer(tokenizer_id)
     return sum(map(tokenizer, texts)) + _MESSAGE_TOKENS * len(messages.messages)
 
@@ -143,16 +140,16 @@ def estimate_messages_tokens(
 def estimate_tool_schema_tokens(
     tools: Sequence[Mapping[str, Any]], tokenizer_id: str | None
 ) -> int:
-    """Tokens that tool definitions, as any of the dialects writes them, add to a request."""
+    """Return the tokens that tool definitions, in any dialect, add to a request."""
     if not tools:
         return 0
     if tokenizer_id is None:
-        return by_length(encode(list(tools)).decode())
-    return count(offering(tools), model=tokenizer_id).parts.tools
+        return quarter_of_bytes(encode(list(tools)).decode())
+    return count(request_with_tools(tools), model=tokenizer_id).parts.tools
 
 
 def tool_output_tokens(targets: Iterable[TargetContextConfig]) -> Tokenizer:
-    """Return what counts a tool's output as a message, for the target that needs most."""
+    """Return a counter for tool outputs as messages, for the target that needs the most tokens."""
     ids = tuple(dict.fromkeys(target.tokenizer_id or target.id for target in targets))
     tokenizers = [(resolve_tokenizer(id_), _tool_message_tokens(id_)) for id_ in ids]
 
@@ -164,16 +161,16 @@ def tool_output_tokens(targets: Iterable[TargetContextConfig]) -> Tokenizer:
 
 _NAME = "a_tool_of_some_longer_name"
 _CALL = {"id": "call_0", "type": "function", "function": {"name": _NAME, "arguments": "{}"}}
-_ASKED = ({"role": "user", "content": "-"}, {"role": "assistant", "tool_calls": [_CALL]})
+_SAMPLE_CALL = ({"role": "user", "content": "-"}, {"role": "assistant", "tool_calls": [_CALL]})
 _ANSWER = {"role": "tool", "tool_call_id": "call_0", "content": ""}
 
 
 @lru_cache(maxsize=256)
 def _tool_message_tokens(tokenizer_id: str) -> int:
-    """Tokens around an output in its message; some providers repeat the tool's name there."""
-    asked = estimate_messages_tokens(_ASKED, tokenizer_id)
-    answered = estimate_messages_tokens([*_ASKED, _ANSWER], tokenizer_id)
-    return max(answered - asked, _MESSAGE_TOKENS)
+    """Return the tokens around an output in its message; some providers repeat the tool's name."""
+    without_result = estimate_messages_tokens(_SAMPLE_CALL, tokenizer_id)
+    with_result = estimate_messages_tokens([*_SAMPLE_CALL, _ANSWER], tokenizer_id)
+    return max(with_result - without_result, _MESSAGE_TOKENS)
 
 
 def _is_vocabulary(name: str) -> bool:
@@ -188,7 +185,7 @@ def _texts(conversation: Conversation) -> Iterator[str]:
     blocks = [block for block in conversation.system if block.owner is None]
     for message in conversation.messages:
         blocks.extend(message.blocks)
-        if any(map(_is_unread, message.blocks)):
+        if any(map(_may_hold_unread_text, message.blocks)):
             yield from _unread_texts(message)
     for block in blocks:
         match block:
@@ -200,23 +197,23 @@ def _texts(conversation: Conversation) -> Iterator[str]:
                 yield arguments if isinstance(arguments, str) else encode(arguments).decode()
 
 
-def _is_unread(block: Block) -> bool:
-    """Whether a block may hold text that it does not give: a result of parts of a new kind too."""
+def _may_hold_unread_text(block: Block) -> bool:
+    """Return whether a block may hold unread text; results with unknown parts count too."""
     return isinstance(block, Opaque | Media) or (isinstance(block, ToolResult) and not block.text)
 
 
 def _unread_texts(message: Message) -> Iterator[str]:
-    """The texts inside of blocks that no dialect reads: results of servers' tools, documents.
+    """Yield the texts inside unknown blocks: results of server tools, documents.
 
-    New kinds arrive before we know them, and nobody knows how they are counted; but a session must
-    not fill its window with what the guard took for nothing.
+    The tokens of new block types are unknown, but counting them as zero would let a session
+    overflow its window.
     """
     value = message.parsed
     for block in message.blocks:
-        if _is_unread(block):
+        if _may_hold_unread_text(block):
             for text in _strings(_at(value, block.place)):
-                # Images and sealed contents are long runs without a space, and no measure of
-                # their tokens.
+                # Images and encrypted content are long runs without a space, whose length does not
+                # measure their tokens.
                 if len(text) < _SEALED_LENGTH or len(text[:_SEALED_LENGTH].split()) > 1:
                     yield text
 
@@ -228,12 +225,12 @@ def _at(value: Any, place: Place) -> Any:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    waiting = [value]
-    while waiting:
-        match waiting.pop():
+    pending = [value]
+    while pending:
+        match pending.pop():
             case str(text):
                 yield text
             case dict(inner):
-                waiting.extend(inner.values())
+                pending.extend(inner.values())
             case list(items):
-                waiting.extend(items)
+                pending.extend(items)

@@ -1,7 +1,6 @@
-"""The last turn of a session: which tools it offers, when it is done, what the model is told.
+"""The final turn of a session: offered tools, completion, and the guidance for the model.
 
-final_turn: beside counters; knows nothing about tokens. A session ends with a final report and,
-where the caller demands it, with META beside the report.
+A session ends with a final report and, if the caller requires it, META for the report.
 """
 
 from __future__ import annotations
@@ -19,39 +18,39 @@ FinalTurnReason = Literal["context"]
 
 
 class FinalReport(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the final report is; each step returns the next state.
+    """The progress of the final report; each step returns the next state.
 
-    Once captured the report stands. While META is missing it is locked: a retry may add META, and
-    nothing else.
+    A captured report cannot be replaced. While META is missing the report is locked, and a retry
+    may only add META.
     """
 
     required_meta: frozenset[str] = frozenset()
-    """Names of the META entries without which the session is not done."""
+    """Names of the META entries that the session requires."""
     captured: bool = False
     meta: frozenset[str] = frozenset()
-    """The META entries that arrived."""
+    """Names of the META entries received."""
 
     @property
     def missing_meta(self) -> frozenset[str]:
-        """What is still asked for."""
+        """Return the required META entries that were not received."""
         return self.required_meta - self.meta
 
     @property
     def locked(self) -> bool:
-        """Whether the report is there and its META is not."""
+        """Return whether the report was received and META is missing."""
         return self.captured and bool(self.missing_meta)
 
     @property
     def ready(self) -> bool:
-        """Whether the session may end; a forced final turn changes nothing about it."""
+        """Return whether the session may end; a forced final turn does not change it."""
         return self.captured and not self.missing_meta
 
     def with_report(self) -> FinalReport:
-        """The model gave its report; a second one does not replace the first."""
+        """Return the state after the model's report; a second report does not replace the first."""
         return msgspec.structs.replace(self, captured=True)
 
     def with_meta(self, *names: str) -> FinalReport:
-        """The model gave META."""
+        """Return the state after receiving META entries."""
         return msgspec.structs.replace(self, meta=self.meta | set(names))
 
     def tools_for_turn(
@@ -62,10 +61,10 @@ class FinalReport(msgspec.Struct, frozen=True, kw_only=True):
         final_tools: Iterable[str] = (FINAL_REPORT_TOOL,),
         extra_tools: Iterable[str] = (),
     ) -> tuple[str, ...]:
-        """Return the tools to offer, in their order.
+        """Return the tools to offer, in their original order.
 
-        All of them in an ordinary turn; the final-turn tools and the allowed extra ones in a final
-        turn; the final-turn tools alone while the report is locked.
+        An ordinary turn offers all tools, a final turn the final-turn tools and the allowed extra
+        ones, and a locked report only the final-turn tools.
         """
         if self.locked:
             allowed = set(final_tools)
@@ -82,9 +81,10 @@ class FinalReport(msgspec.Struct, frozen=True, kw_only=True):
         final_tools: Iterable[str] = (FINAL_REPORT_TOOL,),
         extra_tools: Iterable[str] = (),
     ) -> str:
-        """Return what to tell the model before its turn; empty in an ordinary turn.
+        """Return the guidance for the model's next turn; empty in an ordinary turn.
 
-        Empty too once the session is ready: asked again, a model writes its report again.
+        It is empty once the session is ready, because a model that is asked again rewrites its
+        report.
         """
         if self.ready:
             return ""
@@ -102,32 +102,32 @@ def final_turn_guidance(
     *,
     because: str = "The conversation has reached the limit of its context window.",
 ) -> str:
-    """Tell the model that this turn is its last, why, and how to end it."""
+    """Return guidance that this turn is the last, why, and how to end it."""
     lines = [
         f"{because} This is your final turn: do not gather more information.",
         f"Give your final report now{_by_calling(final_tools)}, from what you have gathered so "
         "far, and say in it what is missing.",
     ]
     if extra := sorted(extra_tools):
-        lines.append(f"Before it you may call only {_listed(extra, 'or')}.")
+        lines.append(f"Before it you may call only {_name_list(extra, 'or')}.")
     if needed := sorted(meta):
-        lines.append(f"The report must come with its META: {_listed(needed, 'and')}.")
+        lines.append(f"The report must come with its META: {_name_list(needed, 'and')}.")
     return "\n".join(lines)
 
 
 def meta_guidance(missing: Iterable[str]) -> str:
-    """Tell the model that its report was taken and only META is missing."""
+    """Return guidance that the report was received and only META is missing."""
     return (
         "Your final report was received and is locked: do not send it again or change it.\n"
-        f"Only its META is missing. Provide {_listed(sorted(missing), 'and')}, and nothing else."
+        f"Only its META is missing. Provide {_name_list(sorted(missing), 'and')}, and nothing else."
     )
 
 
 def _by_calling(tools: Iterable[str]) -> str:
     names = tuple(tools)
-    return f" by calling {_listed(names, 'or')}" if names else ""
+    return f" by calling {_name_list(names, 'or')}" if names else ""
 
 
-def _listed(names: Iterable[str], word: str) -> str:
+def _name_list(names: Iterable[str], word: str) -> str:
     *most, last = (f"`{name}`" for name in names)
     return f"{', '.join(most)} {word} {last}" if most else last

@@ -1,12 +1,9 @@
 """Keep a session inside the windows of all its targets, and end it in time.
 
-guard: after targets, counters, tool_budget and final_turn, before surfaces. It decides and counts;
-it never sends or trims, and what is to be stored it hands to the caller's store. One lock is held
-around pure arithmetic only: texts are counted and stored before it is taken, and listeners are
-called after it is released, so that threads and tasks of an event loop can use the same guard.
-
-A turn goes: `set_schema`, `preflight`, `commit` and send, `observe_usage`, then for each tool
-`can_execute_tool` and `reserve_tool_output`.
+The guard decides and counts but never sends, trims or stores. Its lock covers only arithmetic:
+texts are counted and stored before, and listeners are called after, so that threads and tasks may
+share a guard. Each turn calls `set_schema`, `preflight`, `commit`, then `observe_usage`, and for
+each tool `can_execute_tool` and `reserve_tool_output`.
 """
 
 from __future__ import annotations
@@ -23,30 +20,30 @@ from holdfast.guard.final_turn import (
     FinalTurnReason,
 )
 from holdfast.guard.reports import Counters, Outbox
-from holdfast.guard.targets import ContextGuardEvaluation, TargetContextConfig, Targets, exceeded
+from holdfast.guard.targets import ContextGuardEvaluation, TargetContextConfig, Targets, limit_error
 from holdfast.guard.telemetry import Listener, RequestMetrics, Trigger, log
 from holdfast.guard.tool_budget import (
     OutputStore,
     OverflowMode,
     ToolPolicy,
     ToolReservation,
-    answered,
-    checked,
+    check_choice,
+    make_reservation,
     must_be_awaited,
 )
 
 Status = Literal["ok", "skip", "final"]
-"""Send it; try another target; end the session, for no target takes more."""
+"""Send the request, try another target, or end the session because no target accepts more."""
 
 _NO_REPORT = FinalReport()
 
 
 class ContextGuard:
-    """Counts what a session holds and says, before each step, whether the next one fits.
+    """Counts a session's tokens and decides before each step whether the next one fits.
 
-    `current_tokens` is the conversation so far; `estimate` counts a tool's output as a message (by
-    default with the tokenizers of the targets, the largest count); `store` keeps outputs that are
-    larger than `tool_response_max_bytes` or do not fit, and their handles take their place.
+    `current_tokens` is the size of the existing conversation. `estimate` counts a tool's output as
+    a message (default: the largest count of the targets' tokenizers). `store` keeps outputs that
+    exceed `tool_response_max_bytes` or do not fit; their handles replace them.
     """
 
     def __init__(  # noqa: PLR0913 - named arguments, of which most sessions need one
@@ -66,8 +63,8 @@ class ContextGuard:
         debug: bool = False,
     ) -> None:
         self._targets = Targets(targets)
-        self.on_overflow: OverflowMode = checked("on_overflow", on_overflow, OverflowMode)
-        self.tool_policy: ToolPolicy = checked("tool_policy", tool_policy, ToolPolicy)
+        self.on_overflow: OverflowMode = check_choice("on_overflow", on_overflow, OverflowMode)
+        self.tool_policy: ToolPolicy = check_choice("tool_policy", tool_policy, ToolPolicy)
         self.final_tools = tuple(final_tools)
         self.extra_tools = tuple(extra_tools)
         self.internal_tools = frozenset(internal_tools) | set(self.final_tools)
@@ -83,44 +80,43 @@ class ContextGuard:
         self._debug = debug
         self._outbox().counters("init-counters", self._counters).deliver()
 
-    # --- what it knows -------------------------------------------------------------------------
+    # --- state -----------------------------------------------------------------------------------
 
     @property
     def targets(self) -> tuple[TargetContextConfig, ...]:
-        """Where the session may send its requests."""
+        """Return the targets of the session."""
         return self._targets.all
 
     @property
     def counters(self) -> Counters:
-        """The counters at this moment."""
+        """Return the current counters."""
         return self._counters
 
     @property
     def forced_final_turn_reason(self) -> FinalTurnReason | None:
-        """Why the final turn was forced; None if it was not."""
+        """Return why the final turn was forced; None if it was not."""
         return self._reason
 
     @property
     def tool_budget_exceeded(self) -> bool:
-        """Whether an output was refused."""
+        """Return whether an output was refused."""
         return self._tool_budget_exceeded
 
     def evaluate(self, extra_tokens: int = 0) -> ContextGuardEvaluation:
-        """Hold the next request, and so many tokens more, against every target."""
+        """Evaluate the next request plus `extra_tokens` against every target."""
         return self._targets.judge(self._counters.projected + extra_tokens)
 
-    # --- what goes in --------------------------------------------------------------------------
+    # --- counting --------------------------------------------------------------------------------
 
     def add_pending(self, tokens: int) -> None:
-        """Count a message that the next request will hold."""
+        """Count a message that the next request will contain."""
         with self._lock:
             self._counters = self._counters.with_pending(tokens)
 
     def set_schema(self, tokens: int, *, final_tokens: int | None = None) -> None:
-        """Count the tool schemas of the next request, in place of the former ones.
+        """Count the tool schemas of the next request, replacing the previous ones.
 
-        `final_tokens` are those of the final-turn tools alone; they hold from the moment that the
-        final turn is forced.
+        `final_tokens` are those of the final-turn tools, which apply once the final turn is forced.
         """
         outbox = self._outbox()
         with self._lock:
@@ -132,28 +128,28 @@ class ContextGuard:
         outbox.deliver()
 
     def commit(self) -> None:
-        """The request goes out with all that was counted: pending and new become current."""
+        """Mark the request as sent: pending and new tokens become current."""
         with self._lock:
             self._counters = self._counters.committed()
 
     def observe_usage(self, input_tokens: int, output_tokens: int = 0) -> None:
-        """Take what the provider reported for the request that was committed last.
+        """Record the usage that the provider reported for the last committed request.
 
-        Its numbers win over the estimates. Input includes what was read from a cache; the answer
-        is `output_tokens`, so do not add it again. Call it before the next `commit`.
+        Its numbers replace the estimates. Input includes cached tokens. The answer is
+        `output_tokens`, so do not add it again. Call this before the next `commit`.
         """
         with self._lock:
             self._counters = self._counters.reported(input_tokens, output_tokens)
 
     def rebase(self, tokens: int) -> None:
-        """Count a conversation that was folded between turns; refused in the middle of one."""
+        """Set the size of a conversation that was folded; raise if a turn is in progress."""
         with self._lock:
             self._counters = self._counters.rebased(tokens)
 
     # --- before a request ----------------------------------------------------------------------
 
     def evaluate_for(self, provider: str, model: str) -> Status:
-        """Say whether a target takes the next request; `skip` is told to the listener."""
+        """Return whether a target accepts the next request; report `skip` to the listener."""
         target = self._targets.named(provider, model)
         counters = self._counters
         evaluation = self._targets.judge(counters.projected)
@@ -170,10 +166,10 @@ class ContextGuard:
         return status
 
     def preflight(self, provider: str, model: str) -> Status:
-        """Do all that comes before a request: evaluate, force the final turn, evaluate again.
+        """Prepare a request: evaluate, force the final turn if needed, and evaluate again.
 
-        `final` means: send it as the final turn, for it is forced. Raises `BudgetExceededError`
-        where `on_overflow` says so.
+        `final` means that the request must be sent as the final turn. Raise `BudgetExceededError`
+        if `on_overflow` requires it.
         """
         status = self.evaluate_for(provider, model)
         if status == "final":
@@ -182,30 +178,32 @@ class ContextGuard:
         return "final" if status == "ok" and self._reason is not None else status
 
     def enforce_final_turn(self, trigger: Trigger) -> ContextGuardEvaluation:
-        """Force the final turn, shrink the schemas to its tools, and evaluate again.
+        """Force the final turn, replace the schemas by those of its tools, and evaluate again.
 
-        It is forced, and told, once; what tools have reserved is kept. Before a request,
-        `BudgetExceededError` is raised if all targets are blocked and `on_overflow` does not allow
-        it: at once with `raise`, after the shrink with `force_final`.
+        The turn is forced and reported once; tools' reservations are kept. Before a request, raise
+        `BudgetExceededError` if all targets are blocked and `on_overflow` does not allow it:
+        immediately with `raise`, after replacing the schemas with `force_final`.
         """
         outbox = self._outbox()
         with self._lock:
-            before = self.evaluate()
-            if self.on_overflow == "raise" and self._targets.all_in(before):
-                raise exceeded(before, "Shorten the conversation, or name a larger target.")
-            after = self._force(trigger, before, outbox)
+            evaluation_before = self.evaluate()
+            if self.on_overflow == "raise" and self._targets.all_in(evaluation_before):
+                raise limit_error(
+                    evaluation_before, "Shorten the conversation, or name a larger target."
+                )
+            evaluation_after = self._force(trigger, evaluation_before, outbox)
         outbox.deliver()
-        over = self.on_overflow == "force_final" and self._targets.all_in(after)
+        over = self.on_overflow == "force_final" and self._targets.all_in(evaluation_after)
         if over and trigger == "turn_preflight":
-            raise exceeded(
-                after,
+            raise limit_error(
+                evaluation_after,
                 "Even the final turn does not fit: shorten the conversation, or allow it with "
                 "on_overflow='best_effort'.",
             )
-        return after
+        return evaluation_after
 
     def request_metrics(self, provider: str, model: str) -> RequestMetrics:
-        """Return what the log of the next request says; call it before `commit`."""
+        """Return the figures for the log entry of the next request; call it before `commit`."""
         outbox = self._outbox()
         metrics = outbox.request(self._targets.named(provider, model), self._counters)
         outbox.deliver()
@@ -216,7 +214,7 @@ class ContextGuard:
     def tools_for_turn(
         self, tools: Iterable[str], report: FinalReport = _NO_REPORT
     ) -> tuple[str, ...]:
-        """Return which tools to offer, given how far the final report is."""
+        """Return the tools to offer, given the progress of the final report."""
         return report.tools_for_turn(
             tools,
             final=self._reason is not None,
@@ -225,7 +223,7 @@ class ContextGuard:
         )
 
     def guidance(self, report: FinalReport = _NO_REPORT) -> str:
-        """Return what to tell the model before its turn; empty in an ordinary turn."""
+        """Return the guidance for the model's next turn; empty in an ordinary turn."""
         return report.guidance(
             reason=self._reason, final_tools=self.final_tools, extra_tools=self.extra_tools
         )
@@ -233,18 +231,18 @@ class ContextGuard:
     # --- before a tool and its output ----------------------------------------------------------
 
     def can_execute_tool(self, tool: str = "") -> bool:
-        """Whether a tool may still run: all until an output is refused, internal ones always."""
+        """Return whether a tool may run: all until an output is refused, internal ones always."""
         return not self._tool_budget_exceeded or tool in self.internal_tools
 
     def reserve_tool_output(self, output: str, tool: str = "") -> ToolReservation:
-        """Make room for a tool's output, or refuse it and force the final turn.
+        """Reserve the tokens of a tool's output, or refuse it and force the final turn.
 
-        Reservations made at the same time see each other. With a store, an output that does not
-        fit is replaced by its handle, and refused only if that does not fit either. Internal tools
-        are never refused. Never raises `BudgetExceededError`: with `raise` it refuses alone.
+        Concurrent reservations see each other. With a store, an output that does not fit is
+        replaced by its handle, and refused only if that does not fit either. Internal tools are
+        never refused. It never raises `BudgetExceededError`; with `raise` it only refuses.
 
         Raises:
-            SettingsError: the store must be awaited; see `areserve_tool_output`.
+            SettingsError: the store is asynchronous; use `areserve_tool_output`.
         """
         outcome = self._reserve_whole(output, tool)
         if isinstance(outcome, ToolReservation):
@@ -255,7 +253,7 @@ class ContextGuard:
         return self._reserve(outcome.handle(output), stored=True, last=True)
 
     async def areserve_tool_output(self, output: str, tool: str = "") -> ToolReservation:
-        """Do as `reserve_tool_output`, with a store that may have to be awaited."""
+        """Reserve like `reserve_tool_output`, with a store that may be asynchronous."""
         outcome = self._reserve_whole(output, tool)
         if isinstance(outcome, ToolReservation):
             return outcome
@@ -265,26 +263,28 @@ class ContextGuard:
         return self._reserve(outcome.handle(output), stored=True, last=True)
 
     def _ways(self, output: str, tool: str) -> tuple[bool, OutputStore | None]:
-        """Whether an output may stand whole, and the store whose handle may take its place."""
+        """Return whether an output may stay complete, and the store whose handle may replace it."""
         if self._store is None or tool in self.internal_tools:
             return True, None
-        most = self._max_bytes
-        return most is None or len(output.encode(errors="replace")) <= most, self._store
+        max_bytes = self._max_bytes
+        return max_bytes is None or len(output.encode(errors="replace")) <= max_bytes, self._store
 
     def _reserve_whole(self, output: str, tool: str) -> ToolReservation | OutputStore:
-        """Reserve an output as it is; else return the store that is to keep it."""
-        whole, store = self._ways(output, tool)
-        if store is None or whole:
+        """Reserve a complete output, or return the store that must keep it."""
+        fits_whole, store = self._ways(output, tool)
+        if store is None or fits_whole:
             internal = tool in self.internal_tools
-            reservation = self._reserve(output, stored=False, last=store is None, always=internal)
-            if store is None or reservation.ok:
-                return reservation
+            output_reservation = self._reserve(
+                output, stored=False, last=store is None, always=internal
+            )
+            if store is None or output_reservation.ok:
+                return output_reservation
         return store
 
     def _reserve(
         self, text: str, *, stored: bool, last: bool, always: bool = False
     ) -> ToolReservation:
-        """Try to reserve; if there is no room and no other form to try, force the final turn."""
+        """Reserve if there is room; otherwise, if no other form remains, force the final turn."""
         tokens = self._estimate(text)
         outbox = self._outbox()
         with self._lock:
@@ -298,7 +298,7 @@ class ContextGuard:
                     self._force("tool_preflight", evaluation, outbox)
             outbox.tool(tokens, evaluation, ok=ok, stored=stored)
         outbox.deliver()
-        return answered(ok, tokens, text, stored=stored)
+        return make_reservation(ok, tokens, text, stored=stored)
 
     # --- under the lock ------------------------------------------------------------------------
 

@@ -1,16 +1,14 @@
-"""Which messages each act of the guard sends, gathered under its lock and delivered after it.
+"""The guard's token counters, and the messages of each action.
 
-reports: after telemetry and counters, before the guard.
+Messages are collected under the guard's lock and delivered after it. The five counters:
 
-What a session's context holds, as five numbers.
-current   sent before, as the provider reported it where it did
-    pending   written, and waiting for the next request
-    new       what tools answered since the last request
-    schema    the tool schemas of the next request, as estimated
-    counted   how much of `schema`'s predecessor is inside `current`, because it was reported
+- `current`: sent before, as reported by the provider where possible
+- `pending`: waiting for the next request
+- `new`: tool results since the last request
+- `schema`: estimated tool schemas of the next request
+- `counted`: schema tokens that `current` already includes, because the provider reported them
 
-The first three only grow until the turn commits. Schemas are not part of the conversation: they are
-projected in full until a report includes them, and from then on as the difference.
+Schemas are projected in full until a report includes them, and then as the difference.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ from holdfast.guard.telemetry import (
 
 
 class Counters(msgspec.Struct, frozen=True, kw_only=True):
-    """A state of the counters; each step returns the next one."""
+    """The counters at one moment; each step returns the next state."""
 
     current: int = 0
     pending: int = 0
@@ -53,32 +51,32 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
     counted: int = 0
     """Schema tokens that the last report included."""
     sent: int = 0
-    """Schema tokens of the last request that was committed."""
+    """Schema tokens of the last committed request."""
 
     @property
     def projected(self) -> int:
-        """The input tokens of the next request."""
+        """Return the input tokens of the next request."""
         return self.conversation + self.schema
 
     @property
     def conversation(self) -> int:
-        """The next request without its schemas."""
+        """Return the tokens of the next request without its schemas."""
         return self.current - self.counted + self.pending + self.new
 
     def with_pending(self, tokens: int) -> Counters:
-        """Add what will be sent."""
-        return msgspec.structs.replace(self, pending=self.pending + _grown(tokens))
+        """Add tokens that the next request will contain."""
+        return msgspec.structs.replace(self, pending=self.pending + _checked_tokens(tokens))
 
     def with_new(self, tokens: int) -> Counters:
-        """Add what a tool answered."""
-        return msgspec.structs.replace(self, new=self.new + _grown(tokens))
+        """Add the tokens of a tool's result."""
+        return msgspec.structs.replace(self, new=self.new + _checked_tokens(tokens))
 
     def with_schema(self, tokens: int) -> Counters:
         """Replace the schemas of the next request."""
-        return msgspec.structs.replace(self, schema=_grown(tokens))
+        return msgspec.structs.replace(self, schema=_checked_tokens(tokens))
 
     def committed(self) -> Counters:
-        """All of it goes out: pending and new become current, none is lost or counted twice."""
+        """Return the counters after sending: pending and new become current."""
         return msgspec.structs.replace(
             self,
             current=self.current + self.pending + self.new,
@@ -88,27 +86,29 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def reported(self, input_tokens: int, output_tokens: int) -> Counters:
-        """Take the provider's numbers for the last request and its answer.
+        """Apply the provider's numbers for the last request and its answer.
 
-        What was added since the commit was not in that request, and stays on top.
+        Tokens added since the commit were not in that request and stay in addition.
         """
-        given = _grown(input_tokens)
+        input_count = _checked_tokens(input_tokens)
         return msgspec.structs.replace(
-            self, current=given + _grown(output_tokens), counted=min(self.sent, given)
+            self,
+            current=input_count + _checked_tokens(output_tokens),
+            counted=min(self.sent, input_count),
         )
 
     def rebased(self, tokens: int) -> Counters:
-        """Start from a conversation that was made shorter, between turns."""
+        """Replace the conversation by a shorter one, between turns."""
         if self.pending or self.new:
             raise ContextOptimizationError(
                 f"the conversation was replaced in the middle of a turn, with "
                 f"{self.pending + self.new:,} tokens not yet committed",
                 fix="Call commit() before rebase().",
             )
-        return msgspec.structs.replace(self, current=_grown(tokens), counted=0, sent=0)
+        return msgspec.structs.replace(self, current=_checked_tokens(tokens), counted=0, sent=0)
 
 
-def _grown(tokens: int) -> int:
+def _checked_tokens(tokens: int) -> int:
     if tokens < 0:
         raise ValueError("a number of tokens is below zero")
     return tokens
@@ -124,7 +124,7 @@ _TOPICS: dict[_CounterTopic, DebugTopic] = {
 
 
 class Outbox:
-    """The messages of one act; without a listener nothing is gathered."""
+    """The messages of one action; empty without a listener."""
 
     __slots__ = ("_debug", "_listener", "_messages")
 
@@ -134,22 +134,22 @@ class Outbox:
         self._messages: list[GuardMessage] = []
 
     def deliver(self) -> None:
-        """Hand everything to the listener, in order."""
+        """Deliver all messages to the listener, in order."""
         deliver(self._listener, self._messages)
 
     def counters(self, topic: _CounterTopic, counters: Counters) -> Outbox:
-        """Show the counters, if debugging."""
+        """Add the counters in debug mode."""
         if self._debug:
-            shown = {**msgspec.structs.asdict(counters), "projected": counters.projected}
-            self._messages.append(ContextDebugEvent(_TOPICS[topic], shown))
+            fields = {**msgspec.structs.asdict(counters), "projected": counters.projected}
+            self._messages.append(ContextDebugEvent(_TOPICS[topic], fields))
         return self
 
     def blocked(self, evaluation: ContextGuardEvaluation) -> None:
-        """Show which targets are blocked, if debugging."""
+        """Add the blocked targets in debug mode."""
         self._look("context-guard/provider-eval", _builtins(evaluation))
 
     def skipped(self, target: TargetContextConfig, projected: int) -> None:
-        """Tell that one target was passed over."""
+        """Report that a target was skipped."""
         entry = ContextGuardBlockedEntry.of(target, projected)
         self._acted(entry, "turn_preflight", "skipped_provider")
         self._warn(entry, f"Context limit of {target.id} exceeded; target skipped.")
@@ -157,7 +157,7 @@ class Outbox:
     def forced(
         self, trigger: Trigger, evaluation: ContextGuardEvaluation, first: TargetContextConfig
     ) -> None:
-        """Tell that the final turn was forced, for each target that was in the way."""
+        """Report that the final turn was forced, for each blocking target."""
         projected = evaluation.projected_tokens
         entries = evaluation.blocked or (ContextGuardBlockedEntry.of(first, projected),)
         for entry in entries:
@@ -167,18 +167,18 @@ class Outbox:
         self._warn(max(entries, key=lambda entry: entry.limit), OVER_LIMIT_WARNING)
 
     def still_over(self, evaluation: ContextGuardEvaluation) -> None:
-        """Warn that the shrink was not enough."""
+        """Warn that the request exceeds the limit even with the final turn's schemas."""
         self._warn(evaluation.widest, OVER_LIMIT_WARNING)
 
     def tool(
         self, tokens: int, evaluation: ContextGuardEvaluation, *, ok: bool, stored: bool
     ) -> None:
-        """Show a reservation, if debugging."""
+        """Add a reservation in debug mode."""
         answer = {"ok": ok, "tokens": tokens, "stored": stored}
         self._look("context-guard/tool-eval", {**answer, **_builtins(evaluation)})
 
     def request(self, target: TargetContextConfig, counters: Counters) -> RequestMetrics:
-        """Tell what the next request will hold, and return it."""
+        """Report the context of the next request and return its figures."""
         expected = counters.projected
         metrics = RequestMetrics(
             ctx_tokens=counters.current - counters.counted,

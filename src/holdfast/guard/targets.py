@@ -1,9 +1,6 @@
-"""Where a session may send its requests, and how much each of these places takes.
+"""The targets of a session, their limits, and the evaluation of a projection against them.
 
-targets: the first step of the guard; knows nothing about counters. Configuration arrives as plain
-mappings; what nobody states is a constant.
-
-A projection held against every target of a session.
+Configuration arrives as plain mappings; a missing value takes the default constant.
 """
 
 from __future__ import annotations
@@ -21,16 +18,16 @@ _KEYS = "context_window, context_window_buffer_tokens, max_output_tokens and tok
 
 
 class TargetContextConfig(msgspec.Struct, frozen=True):
-    """One provider and model, and the room it has."""
+    """A provider's model with its token limits."""
 
     provider: str
     model: str
     context_window: int
     tokenizer_id: str | None = None
-    """A model's id or a vocabulary's name; None: the target's own model."""
+    """Model id or vocabulary name; None uses the target's own model."""
     buffer_tokens: int = DEFAULT_CONTEXT_BUFFER_TOKENS
     max_output_tokens: int | None = None
-    """Room for the answer; None: 16,384, or a quarter of the window if that is less."""
+    """Tokens reserved for the answer; None reserves 16,384, at most a quarter of the window."""
 
     def __post_init__(self) -> None:
         for name in ("context_window", "buffer_tokens", "max_output_tokens"):
@@ -42,23 +39,23 @@ class TargetContextConfig(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """`provider:model`."""
+        """Return `provider:model`."""
         return f"{self.provider}:{self.model}"
 
     @property
     def output_tokens(self) -> int:
-        """What is kept free for the answer."""
+        """Return the tokens reserved for the answer."""
         if self.max_output_tokens is not None:
             return self.max_output_tokens
         return min(DEFAULT_OUTPUT_TOKENS, self.context_window // 4)
 
     @property
     def limit(self) -> int:
-        """The most input tokens of a request; 0 means that none may be sent."""
+        """Return the maximum input tokens of a request; 0 means that none may be sent."""
         return max(self.context_window - self.buffer_tokens - self.output_tokens, 0)
 
     def admits(self, projected: int) -> bool:
-        """Whether a request of so many tokens may be sent; one that fills the limit may."""
+        """Return whether a request of `projected` tokens may be sent; the limit is inclusive."""
         return 0 < self.limit >= projected
 
 
@@ -71,10 +68,10 @@ def resolve_target(
     provider_config: Mapping[str, object] | None = None,
     defaults: Mapping[str, object] | None = None,
 ) -> TargetContextConfig:
-    """Return a target with each number from the first level that states it, else the constant.
+    """Return a target with each number from the first level that states it, or the default.
 
-    Keys: `context_window`, `context_window_buffer_tokens`, `max_output_tokens` and `tokenizer`;
-    others are passed over, and None states nothing.
+    The keys are `context_window`, `context_window_buffer_tokens`, `max_output_tokens` and
+    `tokenizer`; other keys and None are ignored.
     """
     levels = {
         "session": session,
@@ -97,7 +94,7 @@ def resolve_target(
 _Levels = Mapping[str, Mapping[str, object] | None]
 
 
-def _stated(levels: _Levels, key: str) -> Iterator[tuple[str, object]]:
+def _stated_values(levels: _Levels, key: str) -> Iterator[tuple[str, object]]:
     for name, level in levels.items():
         value = (level or {}).get(key)
         if value is not None:
@@ -105,7 +102,7 @@ def _stated(levels: _Levels, key: str) -> Iterator[tuple[str, object]]:
 
 
 def _tokens(levels: _Levels, key: str) -> int | None:
-    for where, value in _stated(levels, key):
+    for where, value in _stated_values(levels, key):
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise SettingsError(
                 "not a number of tokens",
@@ -117,7 +114,7 @@ def _tokens(levels: _Levels, key: str) -> int | None:
 
 
 def _tokenizer(levels: _Levels) -> str | None:
-    for where, value in _stated(levels, "tokenizer"):
+    for where, value in _stated_values(levels, "tokenizer"):
         if not isinstance(value, str):
             raise SettingsError(
                 "not the name of a tokenizer",
@@ -129,7 +126,7 @@ def _tokenizer(levels: _Levels) -> str | None:
 
 
 class ContextGuardBlockedEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A target that a request does not fit."""
+    """A target whose limit a request exceeds."""
 
     provider: str
     model: str
@@ -141,7 +138,7 @@ class ContextGuardBlockedEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, target: TargetContextConfig, projected: int) -> ContextGuardBlockedEntry:
-        """Say what a target would have taken."""
+        """Return the entry for a target and a projection."""
         return cls(
             provider=target.provider,
             model=target.model,
@@ -154,19 +151,19 @@ class ContextGuardBlockedEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContextGuardEvaluation(msgspec.Struct, frozen=True):
-    """What the next request will have, and every target that does not take it."""
+    """The projected tokens of the next request, and the targets that block it."""
 
     blocked: tuple[ContextGuardBlockedEntry, ...]
     projected_tokens: int
 
     @property
     def widest(self) -> ContextGuardBlockedEntry:
-        """The blocked target with the highest limit; there must be one."""
+        """Return the blocked target with the highest limit; raise if none is blocked."""
         return max(self.blocked, key=lambda entry: entry.limit)
 
 
 class Targets:
-    """The targets of a session, at least one, each once."""
+    """The targets of a session, at least one, without duplicates."""
 
     __slots__ = ("_by_name", "all")
 
@@ -181,7 +178,7 @@ class Targets:
             )
 
     def judge(self, projected: int) -> ContextGuardEvaluation:
-        """Say which targets do not take a request of so many tokens."""
+        """Evaluate a projection against every target."""
         blocked = tuple(
             ContextGuardBlockedEntry.of(target, projected)
             for target in self.all
@@ -190,11 +187,11 @@ class Targets:
         return ContextGuardEvaluation(blocked, projected)
 
     def all_in(self, evaluation: ContextGuardEvaluation) -> bool:
-        """Whether every target is blocked."""
+        """Return whether every target is blocked."""
         return len(evaluation.blocked) == len(self.all)
 
     def named(self, provider: str, model: str) -> TargetContextConfig:
-        """Return a target, or raise `SettingsError` if it is none of the session."""
+        """Return a target; raise `SettingsError` if the session does not have it."""
         try:
             return self._by_name[provider, model]
         except KeyError:
@@ -205,8 +202,8 @@ class Targets:
             ) from None
 
 
-def exceeded(evaluation: ContextGuardEvaluation, fix: str) -> BudgetExceededError:
-    """Return the error of a request that no target takes, with the numbers of the widest."""
+def limit_error(evaluation: ContextGuardEvaluation, fix: str) -> BudgetExceededError:
+    """Return the error if no target accepts a request, with the widest target's numbers."""
     widest = evaluation.widest
     return BudgetExceededError(
         f"the next request would have {widest.projected:,} tokens, "

@@ -1,7 +1,6 @@
-"""What the guard tells: events, metrics, log lines, and debug topics.
+"""Events, metrics, log entries and debug messages of the context guard.
 
-telemetry: beside targets; knows the shapes, not when they are sent. Everything here is numbers and
-names of providers, models and tools; nothing ever holds text of a conversation.
+They contain numbers and names of providers, models and tools, never conversation text.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import msgspec
 from holdfast.errors import HoldfastWarning
 
 Trigger = Literal["turn_preflight", "tool_preflight"]
-"""Before which step the guard looked: a request to a model, or the commit of a tool's output."""
+"""The step before which the guard evaluated: a model request, or the commit of a tool's output."""
 Outcome = Literal["forced_final", "skipped_provider"]
 DebugTopic = Literal[
     "context-guard/init-counters",
@@ -34,7 +33,7 @@ OVER_LIMIT_WARNING = "Context limit exceeded; forcing final turn."
 
 
 class ContextGuardEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """The guard has acted on a target."""
+    """An action of the guard on a target."""
 
     provider: str
     model: str
@@ -43,11 +42,11 @@ class ContextGuardEvent(msgspec.Struct, frozen=True, kw_only=True):
     limit_tokens: int
     projected_tokens: int
     remaining_tokens: int
-    """Headroom; 0 when there is none."""
+    """Remaining tokens of the limit; 0 if it is exceeded."""
 
     @property
     def metric(self) -> ContextGuardMetric:
-        """The event as a metric with its labels."""
+        """Return the event as a metric with labels."""
         return ContextGuardMetric(
             provider=self.provider,
             model=self.model,
@@ -58,7 +57,7 @@ class ContextGuardEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContextGuardMetric(msgspec.Struct, frozen=True, kw_only=True):
-    """A measurement: `remaining_tokens`, with the other fields as labels."""
+    """A measurement of `remaining_tokens`, with the other fields as labels."""
 
     provider: str
     model: str
@@ -68,7 +67,7 @@ class ContextGuardMetric(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContextLogEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the `agent:context` log."""
+    """An entry of the `agent:context` log."""
 
     severity: Literal["info", "warning"]
     message: str
@@ -76,23 +75,23 @@ class ContextLogEntry(msgspec.Struct, frozen=True, kw_only=True):
     limit_tokens: int
     remaining_tokens: int
     context_pct: float
-    """The projection in percent of the window."""
+    """Projected tokens in percent of the window."""
     topic: Literal["agent:context"] = "agent:context"
 
 
 class RequestMetrics(msgspec.Struct, frozen=True, kw_only=True):
-    """What the log of a request says about its context: the first three sum to the fourth."""
+    """Context figures for a request's log entry; the first three sum to the fourth."""
 
     ctx_tokens: int
     new_tokens: int
     schema_tokens: int
     expected_tokens: int
     context_pct: float
-    """The expected tokens in percent of the window."""
+    """Expected tokens in percent of the window."""
 
 
 class ContextDebugEvent(msgspec.Struct, frozen=True):
-    """A look inside, if debugging was asked for."""
+    """Internal state, sent only in debug mode."""
 
     topic: DebugTopic
     fields: Mapping[str, object]
@@ -105,23 +104,23 @@ Listener = Callable[[GuardMessage], None]
 
 
 def headroom(limit: int, projected: int) -> int:
-    """What is left of a limit, never below zero."""
+    """Return the remaining tokens of a limit, never below zero."""
     return max(limit - projected, 0)
 
 
 def percent(tokens: int, window: int) -> float:
-    """Tokens in percent of a window; a window of nothing is full."""
+    """Return tokens in percent of a window; an empty window is full."""
     return round(100 * tokens / window, 1) if window else 100.0
 
 
 def deliver(listener: Listener | None, messages: Iterable[GuardMessage]) -> None:
-    """Hand messages to a listener; one that fails must not stop the session."""
+    """Pass messages to a listener; warn if it raises, because it must not stop the session."""
     if listener is None:
         return
     for message in messages:
         try:
             listener(message)
-        except Exception as error:  # noqa: BLE001 - code of others, which may raise anything
+        except Exception as error:  # noqa: BLE001 - a caller's listener may raise anything
             warnings.warn(
                 f"the listener of the context guard failed: {type(error).__name__}",
                 HoldfastWarning,
@@ -130,7 +129,7 @@ def deliver(listener: Listener | None, messages: Iterable[GuardMessage]) -> None
 
 
 def log(message: GuardMessage) -> None:
-    """Write a message to the logger `holdfast.guard`: a listener for those who have none."""
+    """Write a message to the logger `holdfast.guard`; the default listener in debug mode."""
     level = logging.DEBUG
     if isinstance(message, ContextLogEntry):
         level = logging.WARNING if message.severity == "warning" else logging.INFO

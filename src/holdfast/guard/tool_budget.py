@@ -1,7 +1,4 @@
-"""What a tool's output costs, and whether there is room for it.
-
-tool_budget: before the guard, which holds the lock; only shapes and small rules.
-"""
+"""Types and small rules for reserving the tokens of tool outputs."""
 
 from __future__ import annotations
 
@@ -14,31 +11,31 @@ import msgspec
 from holdfast.errors import SettingsError
 
 OverflowMode = Literal["force_final", "raise", "best_effort"]
-"""What happens when no target takes the next request.
+"""The behaviour when no target accepts the next request.
 
-`raise`: an error. `force_final`: one last turn with the final-turn tools alone, and an error if
-even that does not fit. `best_effort`: the same last turn, sent even if it does not fit.
+`raise` raises an error. `force_final` sends one last turn with only the final-turn tools, and
+raises if even that does not fit. `best_effort` sends that turn even if it does not fit.
 """
 
 ToolPolicy = Literal["any", "all"]
-"""Output is refused if any target has no room for it, or only if all have none."""
+"""Whether an output is refused if any target lacks room for it, or only if all do."""
 
 
 class OutputStore(Protocol):
-    """Keeps outputs outside of the conversation, each under a handle that stands for it there."""
+    """Stores outputs outside the conversation, where a handle replaces them."""
 
     def handle(self, output: str) -> str:
-        """Return what will stand for an output, the same for the same one; keep nothing."""
+        """Return the handle for an output without storing it; equal outputs have equal handles."""
 
     def keep(self, output: str) -> Awaitable[None] | None:
-        """Keep an output, so that its handle opens it; wait for it here, or return an awaitable."""
+        """Store an output under its handle, synchronously or by returning an awaitable."""
 
 
 _Choice = TypeVar("_Choice", bound=str)
 
 
-def checked(name: str, value: _Choice, choices: Any) -> _Choice:
-    """Return the value, or raise `SettingsError` if it is none of a Literal's."""
+def check_choice(name: str, value: _Choice, choices: Any) -> _Choice:
+    """Return the value; raise `SettingsError` if it is not one of the Literal's."""
     if value not in get_args(choices):
         raise SettingsError(
             f"{name} is none of its values",
@@ -49,17 +46,17 @@ def checked(name: str, value: _Choice, choices: Any) -> _Choice:
 
 
 class ToolReservation(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to a request for room; its representation holds no text."""
+    """The result of a reservation; its `repr` contains no text."""
 
     ok: bool
     """Whether `tokens` are reserved."""
     tokens: int
-    """What `text` costs as a tool message."""
+    """Tokens of `text` as a tool message."""
     reason: Literal["", "token_budget_exceeded"] = ""
     text: str = ""
-    """What to put into the conversation: the output, or the handle of a stored one.
+    """Text for the conversation: the output, or the handle of a stored output.
 
-    Of a refused output only a handle is left; it is for the caller to show, and to count with
+    For a refused output only a handle remains; the caller may show it and count it with
     `add_pending`.
     """
     stored: bool = False
@@ -69,8 +66,8 @@ class ToolReservation(msgspec.Struct, frozen=True, kw_only=True):
         return f"<ToolReservation ok={self.ok}, {self.tokens} tokens, stored={self.stored}>"
 
 
-def answered(ok: bool, tokens: int, text: str, *, stored: bool) -> ToolReservation:
-    """Say that there is room for a text, or that there is none."""
+def make_reservation(ok: bool, tokens: int, text: str, *, stored: bool) -> ToolReservation:
+    """Return the reservation for a text that has room, or has none."""
     if ok:
         return ToolReservation(ok=True, tokens=tokens, text=text, stored=stored)
     return ToolReservation(
@@ -83,9 +80,9 @@ def answered(ok: bool, tokens: int, text: str, *, stored: bool) -> ToolReservati
 
 
 def must_be_awaited(keeping: Awaitable[None]) -> SettingsError:
-    """Return the error of a store that nobody can wait for here."""
+    """Return the error for an asynchronous store in a synchronous call."""
     if inspect.iscoroutine(keeping):
-        keeping.close()  # else Python warns later, and far from here, that it was never awaited
+        keeping.close()  # otherwise Python warns later, without context, that it was never awaited
     return SettingsError(
         "the store must be awaited, and nothing was kept",
         where="store",

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from holdfast.budget.usage import Usage, reported_usage, whole
+from holdfast.budget.usage import Usage, reported_usage, token_count
 from holdfast.errors import (
     ModelAnswerError,
     ModelError,
@@ -78,8 +78,8 @@ def _gemini_reply(data: bytes) -> Completion:
     usages = [(of.get("tokens") or {}) for of in models.values()]
     return Completion(
         text=str(answer["response"]),
-        input_tokens=sum(whole(usage.get("prompt")) or 0 for usage in usages),
-        output_tokens=sum(whole(usage.get("candidates")) or 0 for usage in usages),
+        input_tokens=sum(token_count(usage.get("prompt")) or 0 for usage in usages),
+        output_tokens=sum(token_count(usage.get("candidates")) or 0 for usage in usages),
         model=next(iter(models), ""),
     )
 

@@ -1,8 +1,4 @@
-"""Flag secrets and personal data before anything is compressed, and mask or refuse them.
-
-detector → vendor_keys → credentials · personal, escapes → detectors → policy, each using only what
-stands before it.
-"""
+"""Find secrets and personal data in texts, and mask or refuse them before anything is stored."""
 
 from holdfast.privacy.detectors import (
     Finding,

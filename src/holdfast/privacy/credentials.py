@@ -1,13 +1,9 @@
-r"""Secrets: keys, tokens and passwords that open something.
+r"""Detect secrets: keys, tokens and passwords.
 
-credentials: after detector and vendor_keys, beside personal. The formats are those that vendors
-document, and cover the rules of `detect-secrets` (a test holds that); its plugins that judge by
-entropy are left out, since every git hash and UUID is as random as a key. `\b` and bounds keep
-hashes, refs and words apart from tokens.
-
-Keys and tokens that a vendor's own prefix gives away. The lengths are those that vendors document
-or that their consoles give out; where a vendor promises none, the shortest that is in use. The
-prefix alone is not enough: `hvs.token` and `xai-org` are words.
+Formats and lengths follow the vendors' documentation or consoles and cover the rules of
+`detect-secrets`, which a test verifies; its entropy plugins are left out, because git hashes and
+UUIDs are as random as keys. Word boundaries and minimum lengths separate tokens from hashes, refs
+and words such as `hvs.token` and `xai-org`.
 """
 
 from __future__ import annotations
@@ -69,14 +65,14 @@ _PATTERNS = {
     "mailgun_key": r"\bkey-[0-9a-f]{32}\b",
 }
 VENDOR_KEYS = tuple(Detector(kind, pattern) for kind, pattern in _PATTERNS.items())
-"""A detector for each vendor."""
+"""One detector per vendor."""
 
 
 _PEM_HEADER = (
     r"(?:-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
     r"|PuTTY-User-Key-File-[23](?:: [^\n\\]*)?)"
 )
-_GAP = r"(?:\s|\\[nrt])*"  # a key inside a JSON string has its line ends escaped
+_GAP = r"(?:\s|\\[nrt])*"  # a key inside a JSON string has its line breaks escaped
 _PEM_BODY = rf"(?:{_GAP}(?:[A-Za-z0-9+/=]{{20,}}|[A-Z][A-Za-z-]+: [^\n\\]*))*"
 _PEM_END = rf"(?:{_GAP}[A-Za-z0-9+/=]{{0,19}}{_GAP}-----END [A-Z0-9 ]{{0,40}}-----)?"
 
@@ -95,7 +91,9 @@ _PLACEHOLDERS = (
 _MADE_UP = r"example|placeholder|change[-_]?me|your[-_]?|todo|dummy"
 _MADE_UP_WORD = re2.compile(f"(?i){_MADE_UP}")
 _FILLER = re2.compile(f"(?i){_MADE_UP}|password|secret|token|api[-_]?key")
-"""Words of made-up values. A real one may contain `example`: the characters around it decide."""
+"""Words of placeholder values. A real secret may contain `example`; the remaining characters
+decide.
+"""
 _FEWEST_AROUND = 6
 _COMMON = frozenset(
     b"string text required optional hidden none null true false unknown invalid incorrect wrong"
@@ -103,12 +101,12 @@ _COMMON = frozenset(
     b" username value field input label reset update change confirm current new old empty".split()
 )
 _WIDEST_KEY = 8_000
-"""Bytes of a JSON web key on either side of a part of it: RSA of 8,192 bits has fewer."""
+"""Bytes searched on either side of a JSON web key's part; an RSA key of 8,192 bits is shorter."""
 _OPENERS = b"$<{[%*@#&/"  # `${DB_PASSWORD}`, `<password>`, `%s`, `/run/secrets/db`
 
 
 def _is_reference(value: bytes) -> bool:
-    """Return whether a value is code, a variable or a mask in the place of a secret."""
+    """Return whether a value is code, a variable or a mask instead of a secret."""
     lowered = value.lower()
     return (
         value[0] in _OPENERS
@@ -119,12 +117,12 @@ def _is_reference(value: bytes) -> bool:
 
 
 def _is_random(value: bytes) -> bool:
-    """Return whether a value could be a secret, and not a word, a name or a placeholder."""
+    """Return whether a value may be a secret rather than a word, name or placeholder."""
     if _is_reference(value):
         return False
     if _MADE_UP_WORD.search(value):
-        around = _FILLER.sub(b"", value)
-        return len(around) >= _FEWEST_AROUND and _is_mixed(around)
+        remainder = _FILLER.sub(b"", value)
+        return len(remainder) >= _FEWEST_AROUND and _is_mixed(remainder)
     return _is_mixed(value)
 
 
@@ -141,24 +139,24 @@ def _assigned(data: bytes, start: int, stop: int) -> Span | None:
 
 
 def _password(data: bytes, start: int, stop: int) -> Span | None:
-    """A value of letters only, where a password is expected: no word of interfaces or types."""
+    """Return the span of an all-letter value where a password is expected, except UI words."""
     value = data[start:stop]
     is_word = value.lower() in _COMMON or _is_reference(value) or _FILLER.search(value)
     return None if is_word else (start, stop)
 
 
 def _login(data: bytes, start: int, stop: int) -> Span | None:
-    """`user:password` of a command line."""
+    """Return the span of `user:password` on a command line, unless it is a placeholder."""
     user, _, password = data[start:stop].partition(b":")
     is_made_up = _is_reference(password) or user[:1] in b"$<{" or _FILLER.fullmatch(password)
     return None if is_made_up or user.isdigit() else (start, stop)
 
 
 def _jwk(data: bytes, start: int, stop: int) -> Span | None:
-    """A private part of a JSON web key; the object around it says that it is a key."""
-    left = data.rfind(b"{", max(0, start - _WIDEST_KEY), start)
-    right = data.find(b"}", stop, stop + _WIDEST_KEY)
-    is_key = left >= 0 and right >= 0 and b"kty" in data[left:right]
+    """Return the span of a private part of a JSON web key, if the object around it has `kty`."""
+    opening = data.rfind(b"{", max(0, start - _WIDEST_KEY), start)
+    closing = data.find(b"}", stop, stop + _WIDEST_KEY)
+    is_key = opening >= 0 and closing >= 0 and b"kty" in data[opening:closing]
     return (start, stop) if is_key else None
 
 
@@ -177,7 +175,10 @@ def _base64(part: bytes) -> bytes:
 
 
 def _jwt(data: bytes, start: int, stop: int) -> Span | None:
-    """A token's first part is a JSON object with an algorithm (RFC 7515); cursors have none."""
+    """Return the span of a token whose header is a JSON object with `alg` (RFC 7515).
+
+    Pagination cursors have the same shape, but no algorithm.
+    """
     try:
         header = json.loads(_base64(data[start:stop].split(b".", 1)[0]))
     except (ValueError, RecursionError):
@@ -186,7 +187,7 @@ def _jwt(data: bytes, start: int, stop: int) -> Span | None:
 
 
 def _discord(data: bytes, start: int, stop: int) -> Span | None:
-    """A bot token's first part is the bot's number."""
+    """Return the span of a Discord bot token, whose first part encodes the bot's number."""
     return (start, stop) if _base64(data[start:stop].split(b".", 1)[0]).isdigit() else None
 
 
@@ -285,4 +286,4 @@ CREDENTIALS = (
         check=_jwk,
     ),
 )
-"""Every detector of secrets; where findings overlap, the first of these gives the kind."""
+"""All detectors of secrets; where findings overlap, the first in this order names the kind."""

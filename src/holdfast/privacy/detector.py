@@ -1,8 +1,7 @@
-"""One way to recognise one kind of secret or personal datum.
+"""A detector for one kind of secret or personal data, on UTF-8 bytes.
 
-detector: the first word of privacy. It works on UTF-8 bytes and knows no kind. Every pattern is
-RE2, so a hostile text costs no more than its length: a match is taken or, if it is short, retried
-one byte later; a long one is never looked at twice.
+All patterns use RE2, so hostile text costs only its length. A short match that the check rejects is
+retried one byte later; a long one is not.
 """
 
 from __future__ import annotations
@@ -15,10 +14,11 @@ import re2  # type: ignore[import-untyped]
 
 Span = tuple[int, int]
 Check = Callable[[bytes, int, int], Span | None]
-"""Data and where a match stands in it; what part of it is a finding, None if it is none."""
+"""Takes the data and the span of a match; returns the span of the finding, or None."""
 
+# A rejected match up to this size is searched again from its second byte, because another match may
+# start inside it.
 SHORT = 64
-"""Bytes of a refused match that is worth a second look: another may begin inside it."""
 
 
 _WORD = re2.compile(r"\w*")
@@ -27,22 +27,22 @@ _JOINED_AFTER = re2.compile(r"[-./+]?\w")
 
 
 class Detector(msgspec.Struct, frozen=True):
-    """A pattern, and what it cannot say."""
+    """A pattern and an optional check."""
 
     kind: str
-    """Its name on records: `email`."""
+    """Name of the kind in records, such as `email`."""
     pattern: str
-    """RE2. If a group takes part, that group is the finding, else the whole match."""
+    """RE2 pattern. A matched group is the finding; otherwise the complete match is."""
     check: Check | None = None
-    """What a pattern cannot say: a checksum, a neighbour, a placeholder."""
+    """Check that a pattern cannot express: a checksum, the context, a placeholder."""
 
     @property
     def compiled(self) -> Any:
-        """The pattern, compiled once (RE2 remembers)."""
+        """Return the compiled pattern; RE2 caches it."""
         return re2.compile(self.pattern)
 
     def spans(self, data: bytes) -> Iterator[Span]:
-        """Where it finds something, in bytes, in the order it stands."""
+        """Yield the byte spans of findings, in order."""
         search, at = self.compiled.search, 0
         while (match := search(data, at)) is not None:
             start, stop = match.span()
@@ -56,12 +56,12 @@ class Detector(msgspec.Struct, frozen=True):
 
 
 def _word_end(data: bytes, at: int) -> int:
-    """Where the word ends that goes on here: half a word is never left behind."""
+    """Return the end of the word at an offset, so that a masked finding leaves no partial word."""
     return _WORD.match(data, at).end() if data[at : at + 1].isalnum() else at
 
 
-def any_of(detectors: Iterable[Detector]) -> Callable[[bytes], Sequence[int]]:
-    """One pass over the data that tells which patterns occur at all: mostly none does."""
+def matching_patterns(detectors: Iterable[Detector]) -> Callable[[bytes], Sequence[int]]:
+    """Return a function that lists the indexes of matching patterns, mostly none, in one pass."""
     patterns = re2.Set.SearchSet()
     for detector in detectors:
         patterns.Add(detector.pattern)
@@ -70,6 +70,6 @@ def any_of(detectors: Iterable[Detector]) -> Callable[[bytes], Sequence[int]]:
 
 
 def stands_alone(data: bytes, start: int, stop: int) -> bool:
-    """Whether no word touches the span, not even through a hyphen or a dot."""
+    """Return whether no word touches the span, not even through a hyphen or dot."""
     before, after = data[max(start - 2, 0) : start], data[stop : stop + 2]
     return not (_JOINED_BEFORE.search(before) or _JOINED_AFTER.match(after))

@@ -1,11 +1,8 @@
-"""Find secrets and personal data in a text, before anything is stored or shown.
+"""Find, mask or refuse secrets and personal data in a text.
 
-detectors: after credentials, personal and escapes, before policy. It says what kind stands where,
-never what it is: a finding holds no text, so it can be logged. A text is looked at as it is
-written and as it reads without its escapes, for it may be JSON, or a part of it.
-
-What is done about findings: allow, mask or refuse. Only what is shown is masked; the store keeps
-originals exact.
+A finding holds its kind and position but no text, so it can be logged. A text is searched as
+written and again without its escapes, because it may be JSON or a part of it; masking applies only
+to displayed text, and the store keeps exact originals.
 """
 
 from __future__ import annotations
@@ -18,8 +15,8 @@ import msgspec
 
 from holdfast.errors import PrivacyError, UnmaskedError
 from holdfast.privacy.credentials import CREDENTIALS
-from holdfast.privacy.detector import any_of
-from holdfast.privacy.escapes import Plain, plain_forms, readings
+from holdfast.privacy.detector import matching_patterns
+from holdfast.privacy.escapes import UnescapedText, plain_forms, unescaped_forms
 from holdfast.privacy.personal import PERSONAL
 
 DETECTORS = CREDENTIALS + PERSONAL
@@ -28,43 +25,49 @@ _RANK = {detector.kind: rank for rank, detector in reversed([*enumerate(DETECTOR
 
 @functools.cache
 def _occurring() -> Callable[[bytes], Sequence[int]]:
-    return any_of(DETECTORS)  # compiled when it is first needed
+    return matching_patterns(DETECTORS)  # compiled on first use
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A place in a text that holds a secret or something personal."""
+    """A span of a text that contains a secret or personal data."""
 
     kind: str
-    """What it is: `aws_access_key`, `email`, …"""
+    """Name of the detector: `aws_access_key`, `email`, …"""
     start: int
-    """Where it stands, in characters of the text."""
+    """Start offset in characters of the text."""
     stop: int
 
 
 def find(text: str) -> tuple[Finding, ...]:
-    """Every secret and personal datum with a known shape, in order, none overlapping another."""
+    """Return all findings in a text, sorted and without overlaps."""
     data = text.encode("utf-8", "surrogatepass")
-    findings = _found(data)
-    forms: list[Plain] = []
+    findings = _find_in_bytes(data)
+    forms: list[UnescapedText] = []
     for plain in plain_forms(data):
         forms.append(plain)
-        findings += (_as_written(finding, forms) for finding in _found(plain.data))
+        findings += (_map_back(finding, forms) for finding in _find_in_bytes(plain.data))
     merged = merge(findings)
     return tuple(merged if len(data) == len(text) else _in_characters(merged, data))
 
 
 def flags_in_json(data: bytes) -> tuple[str, ...]:
-    """The kinds found in some JSON, sorted."""
-    return flags(finding for reading in readings(data) for finding in _found(reading))
+    """Return the kinds found in JSON bytes, sorted."""
+    return flags(
+        finding for reading in unescaped_forms(data) for finding in _find_in_bytes(reading)
+    )
 
 
 def secrets_in_json(data: bytes) -> set[bytes]:
-    """The secrets and data themselves: to be compared, never to be logged or stored."""
-    return {reading[f.start : f.stop] for reading in readings(data) for f in _found(reading)}
+    """Return the detected values themselves, for comparison; never log or store them."""
+    return {
+        reading[f.start : f.stop]
+        for reading in unescaped_forms(data)
+        for f in _find_in_bytes(reading)
+    }
 
 
-def _found(data: bytes) -> list[Finding]:
-    """What stands in some bytes as they are, places in bytes."""
+def _find_in_bytes(data: bytes) -> list[Finding]:
+    """Return the findings in bytes, with byte offsets and without removing escapes."""
     return [
         Finding(DETECTORS[index].kind, start, stop)
         for index in _occurring()(data)
@@ -72,8 +75,8 @@ def _found(data: bytes) -> list[Finding]:
     ]
 
 
-def _as_written(finding: Finding, forms: Sequence[Plain]) -> Finding:
-    """The same, where it stands before escapes were taken away, one round after the other."""
+def _map_back(finding: Finding, forms: Sequence[UnescapedText]) -> Finding:
+    """Return a finding with its offsets mapped back through each round of unescaping."""
     start, stop = finding.start, finding.stop
     for plain in reversed(forms):
         start, stop = plain.written(start), plain.written(stop)
@@ -81,7 +84,7 @@ def _as_written(finding: Finding, forms: Sequence[Plain]) -> Finding:
 
 
 def merge(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings in order; those that overlap become one, of the kind that says more."""
+    """Return findings in order; overlapping ones are merged and take the more specific kind."""
     merged: list[Finding] = []
     for each in sorted(findings, key=lambda f: (f.start, f.stop)):
         if merged and each.start < merged[-1].stop:
@@ -94,12 +97,12 @@ def merge(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def flags(findings: Iterable[Finding]) -> tuple[str, ...]:
-    """The kinds found, sorted: what a record keeps."""
+    """Return the kinds found, sorted, as records store them."""
     return tuple(sorted({finding.kind for finding in findings}))
 
 
 def _in_characters(findings: Iterable[Finding], data: bytes) -> list[Finding]:
-    """The same places counted in characters: one pass over the bytes."""
+    """Return findings with offsets in characters instead of bytes, in one pass."""
     counted, at, characters = [], 0, 0
     for each in findings:
         start = characters + _length(data[at : each.start])
@@ -116,26 +119,26 @@ def _length(data: bytes) -> int:
 Policy = Literal["allow", "mask", "refuse"]
 
 ROUNDS = 16
-"""How often a masked text is looked at again; made-up chains of numbers would need more."""
+"""Maximum rounds of searching a masked text again; only artificial chains of numbers need more."""
 
 
 def mask(text: str, findings: Iterable[Finding]) -> str:
-    """The text with `[email masked]` and the like where something was found.
+    """Return the text with findings replaced by `[email masked]` and the like.
 
-    A mask can uncover what its neighbour hid: `219-09-9998-` is no number of a person before a
-    word, but before a bracket it is. Such findings of the same kinds are masked as well.
+    A mask can expose its neighbour: `219-09-9998-` is no SSN before a word but is one before a
+    bracket. Such new findings of the same kinds are masked as well.
     """
     secrets = merge(findings)
     kinds = flags(secrets)
     for _ in range(ROUNDS):
         if not secrets:
             break
-        text = _masked(text, secrets)
+        text = _mask_spans(text, secrets)
         secrets = [each for each in find(text) if each.kind in kinds]
     return text
 
 
-def _masked(text: str, findings: Iterable[Finding]) -> str:
+def _mask_spans(text: str, findings: Iterable[Finding]) -> str:
     pieces: list[str] = []
     at = 0
     for each in findings:
@@ -145,10 +148,10 @@ def _masked(text: str, findings: Iterable[Finding]) -> str:
 
 
 def apply(policy: Policy, text: str, findings: Iterable[Finding]) -> str:
-    """The text that may be shown.
+    """Return the text that may be displayed under a policy.
 
     Raises:
-        PrivacyError: The policy is to refuse, and something was found.
+        PrivacyError: the policy is `refuse` and something was found.
     """
     secrets = tuple(findings)
     if not secrets or policy == "allow":
@@ -162,9 +165,9 @@ def apply(policy: Policy, text: str, findings: Iterable[Finding]) -> str:
 
 
 def check_unmasked(policy: Policy) -> None:
-    """Raise if a policy forbids to send a request that was not made to fit.
+    """Raise if a policy forbids sending an unedited request.
 
-    With `mask`, citations hide secrets that the client's own bytes show.
+    With `mask`, citations hide secrets that the client's own bytes contain.
     """
     if policy == "mask":
         raise UnmaskedError(

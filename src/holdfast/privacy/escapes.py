@@ -1,12 +1,9 @@
-r"""A text without the escapes that hide what it says, and where each of its signs was written.
+r"""Remove the escapes that hide secrets in a text, and map positions back to the original.
 
-escapes: after detector, before detectors; it knows no kind. Tools answer with JSON, often inside
-JSON, with addresses that are percent-encoded and with entities of HTML: a token at the start of
-a line then stands behind the letter of a `\n`, an address is written `ann\u0040corp.com`, and no
-detector sees them. So a text is also looked at as it reads. Too many boundaries do no harm there,
-too few would: a run of backslashes, however many levels of JSON made it, counts as one. Out of
-reach are base64 and other encodings of whole texts, signs that look like others, and a secret
-that is split over several parts of a message.
+Tool results nest JSON, percent-encoded URLs and HTML entities, so that a token may follow the
+letter of `\n` and an email may be written `ann\u0040corp.com`. A run of backslashes counts as one,
+whatever its nesting, because an extra word boundary is harmless here and a missing one is not.
+Base64, look-alike characters and secrets split over several blocks are not detected.
 """
 
 from __future__ import annotations
@@ -19,12 +16,14 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 _ROUNDS = 3
-"""An escape may be written with escapes: `\\u005cu0040`, `%2540`; deeper ones are not met."""
+r"""Rounds of unescaping: escapes may be nested (`\\u005cu0040`, `%2540`); deeper nesting was never
+seen.
+"""
 _ENTITIES = {
     b"amp": b"&", b"apos": b"'", b"colon": b":", b"commat": b"@", b"equals": b"=", b"gt": b">",
     b"lt": b"<", b"period": b".", b"quot": b'"', b"sol": b"/",
 }  # fmt: skip
-# Linear: the only repeat without a bound is possessive, and no alternative begins as another does.
+# Linear: the only unbounded repeat is possessive, and no two alternatives share a first character.
 _ESCAPE = re.compile(
     rb"\\++(?:u([0-9a-fA-F]{4})|([nrtbf\"'`/]))?"
     rb"|%([0-9a-fA-F]{2})"
@@ -32,43 +31,43 @@ _ESCAPE = re.compile(
     rb"|&(" + b"|".join(_ENTITIES) + rb");"
 )
 _SIGNS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b" ", b"f": b" "}
-"""What letters stand for; quotes and slashes for themselves. Other backslashes part words."""
+"""Replacements of escape letters; quotes and slashes stay. Other backslashes separate words."""
 
 
-class Plain(NamedTuple):
-    """A text without escapes."""
+class UnescapedText(NamedTuple):
+    """A text without escapes, with a map to the original offsets."""
 
     data: bytes
     ends: list[int]
-    """Where each replacement ends in it."""
+    """End offset of each replacement."""
     shifts: list[int]
-    """How much further on the same place is in the text as it is written, behind each."""
+    """Offset difference to the original after each replacement."""
 
     def written(self, place: int) -> int:
-        """Where a place of it is in the text as it is written."""
+        """Return the original offset of an offset in `data`."""
         before = bisect.bisect_right(self.ends, place)
         return place + (self.shifts[before - 1] if before else 0)
 
 
-def plain_forms(data: bytes) -> Iterator[Plain]:
-    """Yield a text as it reads, as long as another round of taking escapes away changes it.
+def plain_forms(data: bytes) -> Iterator[UnescapedText]:
+    """Yield a text after each round of unescaping, until a round changes nothing.
 
-    Places are those of the form before it; the first form's are those of the text itself.
+    Offsets refer to the previous form; those of the first form refer to the text itself.
     """
     for _ in range(_ROUNDS):
         if not (b"\\" in data or b"%" in data or b"&" in data):
             return
-        plain = _plain(data)
+        plain = _unescape(data)
         if plain is None:
             return
         yield plain
         data = plain.data
 
 
-def readings(data: bytes) -> Iterator[bytes]:
-    """Yield some bytes as they are written and as they read, the same forms without their places.
+def unescaped_forms(data: bytes) -> Iterator[bytes]:
+    """Yield bytes as written and after each round of unescaping, without offsets.
 
-    A fold may hold 20 MB: one form after the other is in memory, and no list of its escapes.
+    A fold may hold 20 MB, so only one form at a time is in memory, without a list of its escapes.
     """
     yield data
     for _ in range(_ROUNDS):
@@ -85,21 +84,21 @@ def readings(data: bytes) -> Iterator[bytes]:
 
 
 def _cuts(data: bytes) -> Iterator[int]:
-    """Places that part bytes into pieces, none of them inside of an escape."""
+    """Yield offsets that split bytes into pieces without splitting an escape."""
     at = 0
     while at < len(data):
         yield at
-        clean = _CLEAN.search(data, at + _PIECE)
-        at = len(data) if clean is None else clean.end()
+        gap = _CLEAN.search(data, at + _PIECE)
+        at = len(data) if gap is None else gap.end()
     yield len(data)
 
 
 _PIECE = 262_144
 _CLEAN = re.compile(rb"[^\\%&]{12}")
-"""More bytes than an escape has behind its first sign."""
+"""Longer than the rest of any escape after its first character."""
 
 
-def _plain(data: bytes) -> Plain | None:
+def _unescape(data: bytes) -> UnescapedText | None:
     pieces: list[bytes] = []
     ends: list[int] = []
     lengths: list[int] = []
@@ -117,11 +116,11 @@ def _plain(data: bytes) -> Plain | None:
     if not ends:
         return None
     pieces.append(data[at:])
-    return Plain(b"".join(pieces), ends, list(accumulate(lengths)))
+    return UnescapedText(b"".join(pieces), ends, list(accumulate(lengths)))
 
 
 def _sign(escape: re.Match[bytes]) -> bytes:
-    """What an escape stands for, never nothing: places behind it must be told from its own."""
+    """Return the replacement of an escape, never empty, so that following offsets stay distinct."""
     code, letter, percent, hexadecimal, decimal, entity = escape.groups()
     if letter:
         return _SIGNS.get(letter, letter)

@@ -1,8 +1,7 @@
-"""Personal data with a shape of its own: addresses, numbers of phones, cards, accounts, people.
+"""Detect personal data with a fixed format: emails, phone numbers, cards, accounts, US SSNs.
 
-personal: after detector, beside credentials. Names and postal addresses have no such shape and
-are not looked for; nor are IP addresses, which name machines, stand in every log line and would
-flag each of them.
+Names and postal addresses have no such format and are not detected. IP addresses are not either:
+they identify machines and would flag every log line.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ _FILES = frozenset(
     b"png jpg jpeg gif svg webp ico js mjs css json html htm xml md txt py ts service slice socket "
     b"timer mount target scope".split()
 )
-"""What follows the last dot of `icon@2x.png` and `getty@tty1.service`."""
+"""Suffixes in file and unit names with an `@`, such as `icon@2x.png` and `getty@tty1.service`."""
 
 _IBAN_LENGTHS = {
     text[:2].encode(): int(text[2:])
@@ -28,7 +27,8 @@ _IBAN_LENGTHS = {
 
 
 def _email(data: bytes, start: int, stop: int) -> Span | None:
-    if data[start - 1 : start] == b"\\":  # `\n` and `\u003c` in a JSON string are no letters
+    # `\n` and `\u003c` in a JSON string are escapes, not letters
+    if data[start - 1 : start] == b"\\":
         start += 5 if data[start : start + 5].lower() in (b"u003c", b"u0022", b"u0027") else 1
     user, _, domain = data[start:stop].partition(b"@")
     if not user or user == b"git" or domain.rpartition(b".")[2].lower() in _FILES:
@@ -40,13 +40,13 @@ def _phone(data: bytes, start: int, stop: int) -> Span | None:
     digits = sum(48 <= byte <= 57 for byte in data[start:stop])
     if not 7 <= digits <= 15 or not stands_alone(data, start, stop):
         return None
-    # A diff adds lines that begin with a plus; a number there is no phone.
+    # A diff prefixes added lines with a plus, so an all-digit line there is not a phone number.
     is_added_line = data[start : start + 1] == b"+" and data[start - 1 : start] in (b"", b"\n")
     return None if is_added_line and data[start + 1 : stop].isdigit() else (start, stop)
 
 
 def passes_luhn(digits: bytes) -> bool:
-    """The check of card numbers: every second digit doubled, the sum a multiple of ten."""
+    """Return whether digits pass the Luhn check: double every second one, sum divisible by ten."""
     values = [byte - 48 for byte in digits[::-1]]
     return (sum(values[::2]) + sum(sum(divmod(2 * v, 10)) for v in values[1::2])) % 10 == 0
 
@@ -56,7 +56,8 @@ def _card(data: bytes, start: int, stop: int) -> Span | None:
     digits = written.replace(b" ", b"").replace(b"-", b"")
     if not passes_luhn(digits) or not stands_alone(data, start, stop):
         return None
-    # One number in ten passes: where it is called an id, or is the hash of a ref, it is one.
+    # One number in ten passes Luhn by chance, so a bare number called an id, or in a ref, is no
+    # card.
     before = data[max(start - 48, 0) : start].lower()
     is_id = before.rstrip(b" \"':=\\").endswith(b"id") or b"ref:" in before.rpartition(b" ")[2]
     return None if written == digits and is_id else (start, stop)
@@ -66,12 +67,12 @@ def _iban(data: bytes, start: int, stop: int) -> Span | None:
     length = _IBAN_LENGTHS.get(data[start : start + 2])
     if length is None:
         return None
-    end, seen = start, 0
-    while end < stop and seen < length:
-        seen += data[end] != 32
+    end, length_so_far = start, 0
+    while end < stop and length_so_far < length:
+        length_so_far += data[end] != 32
         end += 1
     account = data[start:end].replace(b" ", b"")
-    if seen < length or not stands_alone(data, start, end):
+    if length_so_far < length or not stands_alone(data, start, end):
         return None
     moved = account[4:] + account[:4]
     number = int("".join(str(int(chr(byte), 36)) for byte in moved))
@@ -119,4 +120,4 @@ PERSONAL = (
         check=_phone,
     ),
 )
-"""Every detector of personal data."""
+"""All detectors of personal data."""

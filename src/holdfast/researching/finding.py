@@ -21,7 +21,7 @@ from holdfast.researching.places import SourceContent
 from holdfast.researching.ranking import rank
 from holdfast.researching.records import Finding, Quote
 from holdfast.search.words import terms_of, words_of
-from holdfast.summarise.measures import Figure, figure_at, plain
+from holdfast.summarise.measures import Figure, ascii_digits, figure_at
 
 _MOST = 400
 """Findings of one question: more than any report has room for."""
@@ -185,7 +185,7 @@ def _gist(text: str, terms: Sequence[int]) -> _Gist:
 
 def _stated(text: str) -> Iterator[_Stated]:
     """The numbers of a text with their units and what is beside them."""
-    in_plain = plain(text)
+    in_plain = ascii_digits(text)
     words = words_of(in_plain)
     at = 0
     for place, word in enumerate(words):

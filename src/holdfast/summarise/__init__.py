@@ -1,7 +1,4 @@
-"""Say less of a content without saying anything else: levels, providers, checks, and a cache.
-
-levels → chunking, prompts, support → judging, cache → asking → results → summarizer.
-"""
+"""Summarise contents without adding anything: levels, providers, checks and a cache."""
 
 from holdfast.summarise.cache import MemorySummaryCache, StoredSummaryCache, SummaryCache
 from holdfast.summarise.levels import (

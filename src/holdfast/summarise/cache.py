@@ -1,8 +1,8 @@
-"""Summaries that were paid for, kept for a while.
+"""Cache summaries, which cost money, for a limited time.
 
-cache: after levels. A key stands for all that a summary depends on: the piece of content, what it
-is read for, level, provider and model, version of the prompt, and budget (000-39, X06). So a change
-of any of them is a miss, and a summary is never used for another question.
+The key covers everything a summary depends on: the piece, the reader's question, level, provider
+and model, prompt version and budget. A change of any of them is a miss, so a summary is never
+reused for another question.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ _MOST_BYTES = 16_777_216
 
 
 class SummaryCache(Protocol):
-    """Where summaries are kept."""
+    """A cache of summaries by key."""
 
     async def get(self, key: str) -> bytes | None:
-        """What was put there, if it is still fresh."""
+        """Return the value of a key; None if it is missing or expired."""
 
     async def put(self, key: str, value: bytes, ttl: float | None) -> None:
-        """Keep a summary for so many seconds; None is for good."""
+        """Store a value for `ttl` seconds; None stores it without expiry."""
 
 
 def cache_key(*parts: str | int | None) -> str:
-    """A name for all that a summary depends on."""
+    """Return a hash over everything that a summary depends on."""
     hashed = hashlib.sha256()
     for part in parts:
         data = repr(part).encode("utf-8", "backslashreplace")
-        # With its length before it, no two lists of parts have the same bytes.
+        # The length prefix makes the encoding of a list of parts unambiguous.
         hashed.update(len(data).to_bytes(8, "big"))
         hashed.update(data)
     return hashed.hexdigest()
 
 
 class MemorySummaryCache:
-    """Summaries in this process, those used longest ago let go first."""
+    """An in-process cache that evicts the least recently used summaries."""
 
     def __init__(
         self, most_bytes: int = _MOST_BYTES, clock: Callable[[], float] = time.monotonic
@@ -51,7 +51,7 @@ class MemorySummaryCache:
         self._entries: OrderedDict[str, tuple[bytes, float | None]] = OrderedDict()
 
     async def get(self, key: str) -> bytes | None:
-        """See `SummaryCache`."""
+        """Return the value of a key; see `SummaryCache`."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -63,7 +63,7 @@ class MemorySummaryCache:
         return value
 
     async def put(self, key: str, value: bytes, ttl: float | None) -> None:
-        """See `SummaryCache`."""
+        """Store a value; see `SummaryCache`."""
         if key in self._entries:
             self._remove(key)
         self._entries[key] = (value, None if ttl is None else self._clock() + ttl)
@@ -77,28 +77,28 @@ class MemorySummaryCache:
 
 
 class HasSummaries(Protocol):
-    """What is needed of a store."""
+    """The part of the store that holds summaries."""
 
     async def summary(self, scope: Scope, key: str) -> bytes | None:
-        """A summary that is kept for this scope, if it is still fresh."""
+        """Return a summary stored in a scope; None if it is missing or expired."""
 
     async def put_summary(
         self, scope: Scope, key: str, value: bytes, ttl_seconds: float | None
     ) -> None:
-        """Keep a summary for this scope."""
+        """Store a summary in a scope."""
 
 
 class StoredSummaryCache:
-    """Summaries in the store, for one scope: nobody sees what came of another's content."""
+    """Summaries in the store for one scope, so that no scope sees another's content."""
 
     def __init__(self, store: HasSummaries, scope: Scope) -> None:
         self._store = store
         self._scope = scope
 
     async def get(self, key: str) -> bytes | None:
-        """See `SummaryCache`."""
+        """Return the value of a key; see `SummaryCache`."""
         return await self._store.summary(self._scope, key)
 
     async def put(self, key: str, value: bytes, ttl: float | None) -> None:
-        """See `SummaryCache`."""
+        """Store a value; see `SummaryCache`."""
         await self._store.put_summary(self._scope, key, value, ttl)

@@ -1,8 +1,7 @@
-"""What stands of a content in a prompt: one record for each, by value.
+"""Records of how completely each content appears in a prompt.
 
-fidelity: after levels; allocation and assembled turns both keep these. A record says what stands
-in the prompt, not what was planned (X02), and by value, so that nobody has to look for a mark in a
-text (X05). All fields but the id have defaults.
+Allocation and assembled turns store one record per item and phase. It describes the actual prompt
+rather than the plan. All fields except the id have defaults.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from holdfast.summarise.levels import SummarizationLevel
 
 
 class Rung(StrEnum):
-    """The one ladder of allocation and degradation, from all of a content to nothing (C9)."""
+    """The degrees of allocation and degradation, from a complete content to none."""
 
     RAW = "raw"
     CONDENSED = "condensed"
@@ -26,7 +25,7 @@ class Rung(StrEnum):
 
     @property
     def summary(self) -> SummarizationLevel | None:
-        """The level to be asked of a summariser; None where none is asked."""
+        """Return the level to request from a summariser; None if no summary is needed."""
         return _LEVELS.get(self)
 
 
@@ -38,46 +37,46 @@ _LEVELS = {
 
 
 class ContentFidelityRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands of one item in the prompt of one phase."""
+    """The state of one item in the prompt of one phase."""
 
     source_id: str
     phase: str = ""
     requested_level: Rung = Rung.RAW
-    """What was asked for, of the summariser where one was asked."""
+    """The requested degree, of the summariser if one was used."""
     level: Rung = Rung.RAW
-    """What was reached."""
+    """The degree reached."""
     priority: float = 0.0
     tokens_from: int = 0
-    """Of the original."""
+    """Tokens of the original."""
     tokens_to: int = 0
-    """Of what stands in the prompt, without the lines around it; counted there."""
+    """Tokens of the text in the prompt, without the lines around it."""
     provider: str = ""
-    """Who wrote the summary; empty if nobody did."""
+    """Provider of the summary; empty if there is none."""
     model: str = ""
     truncated: bool = False
-    """The end was cut off: by us, or by the summariser to keep its budget."""
+    """Whether the end was cut off, by Holdfast or by the summariser."""
     dropped: bool = False
     reason: str = ""
-    """Why it was dropped or truncated."""
+    """Why the item was dropped or truncated."""
     ref: str = ""
-    """The original's, if not all of it stands in the prompt."""
+    """Ref of the original, if the prompt does not contain all of it."""
     sha256: str = ""
-    """The same in full, by which the content archive knows it."""
+    """Complete hash of the original in the content archive."""
     checked: int = 0
-    """Sentences of the summary that were held against the original."""
+    """Number of summary sentences compared with the original."""
     unsupported: int = 0
-    """Those of them that were taken out, because the original does not say that."""
+    """Number of those sentences removed because the original does not support them."""
     cached: bool = False
     cost: float | None = None
-    """US dollars of the summary; None where nobody knows."""
+    """Cost of the summary in US dollars; None if unknown."""
     warnings: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
-        """Its name in `content_fidelity`: one record for each item and phase."""
+        """Return the record's key in `content_fidelity`, unique per item and phase."""
         return fidelity_key(self.source_id, self.phase)
 
 
 def fidelity_key(source_id: str, phase: str = "") -> str:
-    """The name of a record: the item's id, behind the phase if there is one."""
+    """Return the key of a record: the item's id, prefixed with the phase if there is one."""
     return f"{phase}:{source_id}" if phase else source_id

@@ -1,7 +1,7 @@
-"""How much of a content a summary keeps, and what a summary is: values only.
+"""Summarisation levels and the result of a summary, as plain values.
 
-levels: the first word of summarise; it knows no model and no text. The ratios are targets and no
-promises: a text of one sentence has no tenth. What was reached is measured and recorded.
+The ratios are targets, because a text of one sentence has no tenth; results record the measured
+size.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 
 class SummarizationLevel(StrEnum):
-    """How far a content is compressed, from nothing to a tenth."""
+    """The degree of compression, from the unchanged content to a tenth of it."""
 
     RAW = "raw"
     CONDENSED = "condensed"
@@ -23,7 +23,7 @@ class SummarizationLevel(StrEnum):
 
 
 LADDER = tuple(SummarizationLevel)
-"""All levels, each tighter than the one before."""
+"""All levels, each shorter than the one before."""
 
 RATIO: dict[SummarizationLevel, float] = {
     SummarizationLevel.RAW: 1.0,
@@ -31,74 +31,74 @@ RATIO: dict[SummarizationLevel, float] = {
     SummarizationLevel.KEY_POINTS: 0.25,
     SummarizationLevel.HEADLINE: 0.1,
 }
-"""The share of the tokens that a level aims to keep."""
+"""Target share of the tokens, by level."""
 
 
 def tighter(level: SummarizationLevel) -> SummarizationLevel | None:
-    """The next tighter level; None if there is none."""
-    rest = LADDER[LADDER.index(level) + 1 :]
-    return rest[0] if rest else None
+    """Return the next shorter level; None if there is none."""
+    shorter = LADDER[LADDER.index(level) + 1 :]
+    return shorter[0] if shorter else None
 
 
 def level_for(tokens: int, budget: int) -> SummarizationLevel:
-    """The loosest level that aims at no more than the budget; the tightest if none does."""
+    """Return the longest level whose target is within the budget, or the shortest level."""
     fitting = (level for level in LADDER if target_tokens(level, tokens) <= budget)
     return next(fitting, SummarizationLevel.HEADLINE)
 
 
 def target_tokens(level: SummarizationLevel, tokens: int) -> int:
-    """The tokens that a level aims at for a content of so many."""
+    """Return the target tokens of a level for a content of `tokens`."""
     return max(1, math.ceil(RATIO[level] * tokens)) if tokens else 0
 
 
 class Place(NamedTuple):
-    """Where in the original a part of a summary comes from."""
+    """The part of the original from which a part of a summary comes."""
 
     start: int
-    """First character of the part in the summary's text."""
+    """Offset of the part's first character in the summary."""
     stop: int
     where: str
-    """In source units, as `expand_ref` opens them: `lines 45-67`, `$.items[3]`."""
+    """Position in the original, as `expand_ref` opens it: `lines 45-67`, `$.items[3]`."""
 
 
 class SummarizationResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A summary, and all that is to be known of how it came about, by value."""
+    """A summary with the details of how it was made."""
 
     text: str
     level: SummarizationLevel
-    """The level that was reached."""
+    """The level reached."""
     requested_level: SummarizationLevel
     tokens_from: int
     tokens_to: int
-    """Counted on `text`, never taken from who wrote it."""
+    """Tokens of `text`, counted locally, never taken from the provider."""
     provider: str
-    """`extractive`, or the id of the provider that wrote it; empty at `raw`: nobody did."""
+    """`extractive` or the id of the provider; empty if the content is unchanged (`raw`)."""
     model: str = ""
-    """The model as the provider reports it."""
+    """The model's name as reported by the provider."""
     truncated: bool = False
-    """The end was cut off to keep the budget."""
+    """Whether sentences were removed or cut to keep the budget."""
     cached: bool = False
-    """No model was asked."""
+    """Whether no model was called, because the cache had the summary."""
     cost: float | None = None
-    """US dollars; None where nobody knows a price."""
+    """Cost in US dollars; None if the price is unknown."""
     ref: str = ""
-    """The original's ref; empty if it was not stored."""
+    """The ref of the original; empty if it was not stored."""
     unsupported: int = 0
-    """Sentences that were dropped, because their source does not say what they state."""
+    """Number of sentences removed because the source does not support them."""
     checked: int = 0
-    """Sentences that were held against their source."""
+    """Number of sentences compared with the source."""
     warnings: tuple[str, ...] = ()
     places: tuple[Place, ...] = ()
-    """Where the parts of the text come from, in their order."""
+    """Source positions of the parts of the text, in order."""
 
     @property
     def ratio(self) -> float:
-        """The share of the tokens that was kept."""
+        """Return the share of the tokens that remains."""
         return self.tokens_to / self.tokens_from if self.tokens_from else 1.0
 
     @property
     def unsupported_share(self) -> float:
-        """The share of the sentences that were dropped."""
+        """Return the share of the sentences that were removed."""
         return self.unsupported / self.checked if self.checked else 0.0
 
     def __repr__(self) -> str:
@@ -107,7 +107,7 @@ class SummarizationResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Summarizer(Protocol):
-    """What allocation needs of a summariser."""
+    """The summariser interface that allocation uses."""
 
     async def summarize(
         self,
@@ -116,7 +116,7 @@ class Summarizer(Protocol):
         context: str = "",
         target_budget: int | None = None,
     ) -> SummarizationResult:
-        """Compress a content to a level, and to a budget of tokens if one is given."""
+        """Compress a content to a level, and to a token budget if one is given."""
 
     def extract(
         self,
@@ -125,4 +125,4 @@ class Summarizer(Protocol):
         context: str = "",
         budget: int | None = None,
     ) -> SummarizationResult:
-        """The same at once and without a model: quotations."""
+        """Compress a content synchronously and without a model, by quoting it."""

@@ -1,9 +1,8 @@
-"""Numbers with what makes them mean something: their sign, their unit, their month.
+"""Parse numbers with their sign, unit, currency and month.
 
-measures: before support. `30 ms` is not `30 s`, `-5 °C` not `5 °C`, `5 May` not `5 June`, though
-each has the digits of the other. Only the units below are known: in `5 users` the number alone is a
-statement. Digits of every script are digits. Work is linear: around a number a few characters are
-looked at.
+`30 ms` differs from `30 s`, `-5 °C` from `5 °C` and `5 May` from `5 June`, although the digits are
+equal. Only the listed units are known; in `5 users` the number stands alone. Digits of every script
+are accepted, and the work is linear.
 """
 
 from __future__ import annotations
@@ -85,22 +84,22 @@ _MONTHS = (
 _UNITS = {
     spelling: line.split()[0] for line in _SPELLINGS.splitlines() for spelling in line.split()
 }
-# Long enough to be known whatever their capitals. `mb` could be two things, and `may` is a verb.
+# Long enough to be unambiguous in any case. `mb` has two meanings, and `may` is a verb.
 _WORDS = {spelling.lower(): unit for spelling, unit in _UNITS.items() if len(spelling) > 3}
 _UNITS |= {spelling: month for month in _MONTHS for spelling in (month, month[:3])}
 _UNITS["Sept"] = "September"
 
 _FIGURE = re.compile(r"(\d{1,3}(?:,\d{3})++(?:\.\d++)?+|\d++(?:\.\d++)?+)([^\W\d_]{1,12})?")
-_BEHIND = re.compile(
+_AFTER = re.compile(
     r"[ \u00a0\u202f]?"
     r"(%|°[ \u00a0]?[CF]|[$€£¥年月日時时分秒円元万萬億亿]|[^\W\d_]{1,12}+(?![^\W_]))"
 )
-# The minus of a number, not the hyphen of a range, an option or a word.
+# The minus sign of a number, not the hyphen of a range, an option or a word.
 _MINUS = re.compile(r"(?<![\w.)\]%$€£¥-])-(?=[$€£¥]?\Z)|(?<=[$€£¥])-\Z")
 _CURRENCY = re.compile(r"([$€£¥])[ \u00a0]?-?\Z")
 _MONTH = re.compile(r"(?<![^\W_])([^\W\d_]{3,9})\.?[ \u00a0]\Z")
-_LOOKED_AT = 14
-"""Characters before a number: the longest month, its point, and a sign."""
+_CONTEXT_CHARACTERS = 14
+"""Characters examined before a number: the longest month with its period, and a sign."""
 _WORDS_OF_NUMBERS = {
     word: str(number)
     for number, word in enumerate(
@@ -118,22 +117,22 @@ _WORDS_OF_NUMBERS |= {word.capitalize(): value for word, value in _WORDS_OF_NUMB
 
 
 class Figure(NamedTuple):
-    """A number as a text states it."""
+    """A number as written in a text."""
 
     value: str
-    """In one spelling, with its sign: `1,200.50` is 1200.5."""
+    """The number in canonical form with its sign: `1,200.50` becomes `1200.5`."""
     marks: tuple[str, ...] = ()
-    """The units, currency and month beside it, each in one spelling."""
+    """The unit, currency and month beside it, in canonical form."""
 
 
-def plain(text: str) -> str:
-    """A text with its digits and their signs in ASCII; each character stays in its place."""
+def ascii_digits(text: str) -> str:
+    """Return a text with digits and their signs in ASCII; all offsets stay equal."""
     return text if text.isascii() else text.translate(_in_ascii())
 
 
 @cache
 def _in_ascii() -> dict[int, str]:
-    """Every decimal digit there is (１٣७), and what is written between and before them."""
+    """Return a translation of all decimal digits (１٣７) and their signs to ASCII."""
     digits = {
         code: str(unicodedata.decimal(chr(code)))
         for code in range(128, sys.maxunicode + 1)
@@ -143,7 +142,7 @@ def _in_ascii() -> dict[int, str]:
 
 
 def number(text: str) -> str | None:
-    """A number in one spelling; None if the text is none, or holds more."""
+    """Return a number in canonical form; None if the text is not exactly one number."""
     figure = _FIGURE.fullmatch(text)
     return None if figure is None or figure[2] else _canonical(figure[1])
 
@@ -151,9 +150,9 @@ def number(text: str) -> str | None:
 def figure_at(
     text: str, start: int, stop: int, wanted: Container[str] | None = None
 ) -> Figure | None:
-    """The number that a word of a text is, in digits or in letters, with what stands beside it.
+    """Return the number that a word states, in digits or letters, with its unit and month.
 
-    Of those that are not `wanted`, what stands beside them is not looked at.
+    If `wanted` is given, only numbers in it are parsed with their unit and month.
     """
     word = text[start:stop]
     value, joined = _WORDS_OF_NUMBERS.get(word), None
@@ -163,18 +162,22 @@ def figure_at(
             return None
         value, joined = _canonical(digits[1]), digits[2]
         if joined and unit_of(joined) is None:
-            return None  # `5x` and `3rd` are words of their own
+            return None  # `5x` and `3rd` are words
     if wanted is not None and value not in wanted and f"-{value}" not in wanted:
         return Figure(value)
-    before = text[max(0, start - _LOOKED_AT) : start]
-    marks = {unit_of(joined) if joined else _behind(text, stop), _currency(before), _month(before)}
+    before = text[max(0, start - _CONTEXT_CHARACTERS) : start]
+    marks = {
+        unit_of(joined) if joined else _unit_after(text, stop),
+        _currency(before),
+        _month(before),
+    }
     if _MINUS.search(before) and value != "0":
         value = f"-{value}"
     return Figure(value, tuple(sorted(mark for mark in marks if mark)))
 
 
-def _behind(text: str, stop: int) -> str | None:
-    unit = _BEHIND.match(text, stop)
+def _unit_after(text: str, stop: int) -> str | None:
+    unit = _AFTER.match(text, stop)
     return unit_of(unit[1]) if unit else None
 
 
@@ -190,18 +193,18 @@ def _month(before: str) -> str | None:
 
 
 def unit_of(spelling: str) -> str | None:
-    """The unit, currency or month that a word means; None if it is none."""
+    """Return the canonical unit, currency or month of a word; None if it is none of these."""
     spelling = spelling.replace(" ", "").replace("\u00a0", "")
     return _UNITS.get(spelling) or _WORDS.get(spelling.lower()) if spelling else None
 
 
 def spellings_of(unit: str) -> list[str]:
-    """All ways to write a unit."""
-    return [spelling for spelling, meant in _UNITS.items() if meant == unit]
+    """Return all spellings of a unit."""
+    return [spelling for spelling, canonical in _UNITS.items() if canonical == unit]
 
 
 def _canonical(digits: str) -> str:
-    whole, _, rest = digits.replace(",", "").partition(".")
-    rest = rest.rstrip("0")
-    whole = whole.lstrip("0") or "0"
-    return f"{whole}.{rest}" if rest else whole
+    integer, _, fraction = digits.replace(",", "").partition(".")
+    fraction = fraction.rstrip("0")
+    integer = integer.lstrip("0") or "0"
+    return f"{integer}.{fraction}" if fraction else integer

@@ -1,9 +1,8 @@
-"""What a model is asked for a summary, around a content that cannot give it orders.
+"""Build prompts for summaries in which the content cannot give instructions.
 
-prompts: after levels. A content may be a page that somebody wrote to be read by a model. It stands
-between two lines with a word that is drawn anew for each prompt: nothing that was written before
-can hold it, so nothing in the content can end the content. What the model must and must not do is
-said before it and once more behind it.
+A content may be a page written to manipulate a model. It is placed between two lines with a random
+word that no earlier text can contain, so the content cannot end itself. The rules come before it
+and again after it.
 """
 
 from __future__ import annotations
@@ -35,22 +34,22 @@ _LONGEST_CONTEXT = 2_000
 
 
 class Prompt(NamedTuple):
-    """A request to a summariser."""
+    """The prompt of a summary."""
 
     system: str
     text: str
     boundary: str
-    """Drawn anew for each; an answer that holds it repeats the prompt."""
+    """Random per prompt; an answer that contains it repeats the prompt."""
 
     def __repr__(self) -> str:
         return f"<Prompt, {len(self.text)} characters>"
 
 
 def prompt(content: str, level: SummarizationLevel, context: str, target: int) -> Prompt:
-    """What is asked of a model about a content, or a piece of one."""
+    """Return the prompt for a content or a piece of one."""
     boundary = secrets.token_hex(16)
     fence = f"BOUNDARY {boundary}"
-    # The context is another's text as well: it stands in one line, and before the content.
+    # The context is untrusted too, so it is reduced to one line and placed before the content.
     purpose = " ".join(context.split())[:_LONGEST_CONTEXT]
     reader = f"It is read to answer this: {purpose}\n" if purpose else ""
     words = max(8, target * 3 // 4)

@@ -1,7 +1,6 @@
-"""What is wanted of a content, and what came of it, as values.
+"""The request for one summary, and the conversion of drafts into a result.
 
-results: after asking, before summarizer. It decides which level a budget allows, and writes down by
-value what was reached (X05); it asks nobody.
+It chooses the level that a budget allows; it calls no model.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ from holdfast.errors import HoldfastError, ModelError, SummarizationError
 from holdfast.models.digest import Count, Digest, Quotation, spans_in
 from holdfast.models.opening import EXTRACTIVE
 from holdfast.models.protocol import CompletionModel
-from holdfast.summarise.asking import Draft
-from holdfast.summarise.chunking import Chunk
+from holdfast.summarise.chunks import Chunk
 from holdfast.summarise.levels import (
     LADDER,
     Place,
@@ -25,13 +23,14 @@ from holdfast.summarise.levels import (
     SummarizationResult,
     level_for,
 )
+from holdfast.summarise.piece_summaries import SummaryDraft
 
 SHORT = 24
-"""Tokens; a content of no more is not summarised, for a summary could only be longer."""
+"""Contents up to this many tokens are not summarised, because a summary would be longer."""
 
 
-class Wanted(NamedTuple):
-    """What is wanted of a content."""
+class SummaryRequest(NamedTuple):
+    """A content to summarise, with the requested level and budget."""
 
     content: str
     tokens: int
@@ -41,98 +40,98 @@ class Wanted(NamedTuple):
     ref: str
 
 
-def fits_as_it_is(wanted: Wanted) -> bool:
-    """Whether nothing has to be done, or nothing can be."""
-    if wanted.budget is not None and wanted.tokens > wanted.budget:
+def fits_as_it_is(request: SummaryRequest) -> bool:
+    """Return whether the content may stay unchanged."""
+    if request.budget is not None and request.tokens > request.budget:
         return False
-    return wanted.level is SummarizationLevel.RAW or wanted.tokens <= SHORT
+    return request.level is SummarizationLevel.RAW or request.tokens <= SHORT
 
 
-def affordable(wanted: Wanted) -> SummarizationLevel:
-    """The level that is wanted, or the first tighter one that aims at no more than the budget."""
-    level = max(wanted.level, SummarizationLevel.CONDENSED, key=LADDER.index)
-    if wanted.budget is None:
+def affordable(request: SummaryRequest) -> SummarizationLevel:
+    """Return the requested level, or the first shorter level whose target is within the budget."""
+    level = max(request.level, SummarizationLevel.CONDENSED, key=LADDER.index)
+    if request.budget is None:
         return level
-    return max(level, level_for(wanted.tokens, wanted.budget), key=LADDER.index)
+    return max(level, level_for(request.tokens, request.budget), key=LADDER.index)
 
 
 def fair_shares(sizes: Sequence[int], budget: int) -> list[int]:
-    """A share of a budget for each size: none has less than it needs while another has more."""
+    """Return a fair share of a budget for each size; none lacks tokens while another has spare."""
     shares = [0] * len(sizes)
     smallest_first = sorted(range(len(sizes)), key=lambda n: (sizes[n], n))
-    for waiting, n in enumerate(smallest_first):
-        shares[n] = min(sizes[n], budget // (len(sizes) - waiting))
+    for served, n in enumerate(smallest_first):
+        shares[n] = min(sizes[n], budget // (len(sizes) - served))
         budget -= shares[n]
-    # An empty content needs nothing; where all others have less than a token, nobody is served.
+    # Empty contents need nothing. If a share is less than one token, each content still gets one.
     return [max(share, 1) if not size else share for share, size in zip(shares, sizes, strict=True)]
 
 
-def unchanged(wanted: Wanted) -> SummarizationResult:
-    """The content as it is."""
+def unchanged(request: SummaryRequest) -> SummarizationResult:
+    """Return the unchanged content as a result."""
     return SummarizationResult(
-        text=wanted.content,
+        text=request.content,
         level=SummarizationLevel.RAW,
-        requested_level=wanted.level,
-        tokens_from=wanted.tokens,
-        tokens_to=wanted.tokens,
+        requested_level=request.level,
+        tokens_from=request.tokens,
+        tokens_to=request.tokens,
         provider="",
-        ref=wanted.ref,
+        ref=request.ref,
     )
 
 
 def result_of(
-    wanted: Wanted,
-    quoted: Digest,
+    request: SummaryRequest,
+    chosen: Digest,
     *,
     level: SummarizationLevel,
     model: CompletionModel | None = None,
-    asked: Sequence[Draft] = (),
-    last: Sequence[Draft] = (),
+    all_drafts: Sequence[SummaryDraft] = (),
+    last_drafts: Sequence[SummaryDraft] = (),
 ) -> SummarizationResult:
-    """What was made: of all drafts that were asked for, those of the last level are told."""
-    costs = [draft.cost for draft in asked]
+    """Return a digest as a result; costs cover all drafts, checks those of the last level."""
+    costs = [draft.cost for draft in all_drafts]
     return SummarizationResult(
-        text=quoted.text,
+        text=chosen.text,
         level=level,
-        requested_level=wanted.level,
-        tokens_from=wanted.tokens,
-        tokens_to=quoted.tokens,
+        requested_level=request.level,
+        tokens_from=request.tokens,
+        tokens_to=chosen.tokens,
         provider=EXTRACTIVE if model is None else model.name,
-        model=next((draft.model for draft in last if draft.model), ""),
-        cached=bool(asked) and all(draft.cached for draft in asked),
-        cost=0.0 if model is None else _summed(costs),
-        ref=wanted.ref,
-        unsupported=sum(draft.unsupported for draft in last),
-        checked=sum(draft.checked for draft in last),
-        warnings=_quoted_instead(last),
+        model=next((draft.model for draft in last_drafts if draft.model), ""),
+        cached=bool(all_drafts) and all(draft.cached for draft in all_drafts),
+        cost=0.0 if model is None else _total_cost(costs),
+        ref=request.ref,
+        unsupported=sum(draft.unsupported for draft in last_drafts),
+        checked=sum(draft.checked for draft in last_drafts),
+        warnings=_quotation_warnings(last_drafts),
         places=tuple(
             Place(*span, quotation.where)
-            for span, quotation in zip(spans_in(quoted.quotations), quoted.quotations, strict=True)
+            for span, quotation in zip(spans_in(chosen.quotations), chosen.quotations, strict=True)
         ),
     )
 
 
-def _quoted_instead(drafts: Sequence[Draft]) -> tuple[str, ...]:
-    number = sum(draft.quoted for draft in drafts)
-    told = f"{number} of {len(drafts)} pieces are quoted: the model made nothing usable of them"
-    return (told,) if number else ()
+def _quotation_warnings(drafts: Sequence[SummaryDraft]) -> tuple[str, ...]:
+    number = sum(draft.is_quoted for draft in drafts)
+    warning = f"{number} of {len(drafts)} pieces are quoted: the model made nothing usable of them"
+    return (warning,) if number else ()
 
 
-def _summed(costs: Sequence[float | None]) -> float | None:
-    """What all calls cost; None if nobody knows the price of one of them."""
+def _total_cost(costs: Sequence[float | None]) -> float | None:
+    """Return the total cost; None if any price is unknown."""
     prices = [cost for cost in costs if cost is not None]
     return sum(prices) if len(prices) == len(costs) else None
 
 
 def with_warnings(result: SummarizationResult, warnings: Sequence[str]) -> SummarizationResult:
-    """The same with further warnings."""
+    """Return the result with additional warnings."""
     return msgspec.structs.replace(result, warnings=(*result.warnings, *warnings))
 
 
 def quotations_of(
-    drafts: Sequence[Draft], pieces: Sequence[Chunk], content: str, counted: Count
+    drafts: Sequence[SummaryDraft], pieces: Sequence[Chunk], content: str, counted: Count
 ) -> list[Quotation]:
-    """The sentences of all drafts, with their places in the whole content."""
+    """Return the sentences of all drafts with their positions in the complete content."""
     quotations = []
     line, paragraph, read = 1, 0, 0
     for draft, chunk in zip(drafts, pieces, strict=True):
@@ -148,19 +147,19 @@ def quotations_of(
 
 
 def exhausted(failures: Sequence[ModelError]) -> SummarizationError:
-    """What is raised when nobody is left to ask; it says what each provider's last word was."""
-    told = "; ".join(f"{error.where}: {error.what}" for error in failures)
+    """Return the error after the last provider failed, with each provider's problem."""
+    problems = "; ".join(f"{error.where}: {error.what}" for error in failures)
     return SummarizationError(
         "All providers exhausted",
-        where=told or "no provider is configured",
+        where=problems or "no provider is configured",
         fix="See to the providers, or switch summarization_extractive on.",
         failures=tuple(failures),
     )
 
 
 def check_budget(budget: int | None) -> None:
-    """Raise if nothing at all could be said."""
-    if budget is not None and not budget >= 1:  # which NaN is not
+    """Raise if a budget leaves no room for any text."""
+    if budget is not None and not budget >= 1:  # also true for NaN
         raise HoldfastError(
             "a budget of no tokens has room for nothing",
             where="target_budget",

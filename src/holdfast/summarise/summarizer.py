@@ -1,10 +1,9 @@
-"""Say less of a content without saying anything else.
+"""Summarise contents with the configured providers, without adding anything.
 
-summarizer: the last of summarise. The providers of the settings are asked in turn; each gets the
-content in pieces that it can take, and its sentences are put together as they stand, so that
-originals are summarised and never summaries. What is too long is asked for once more at the next
-tighter level, and in the end some sentences are left out. Quotations are the last provider, which
-cannot fail. The original is kept before anything is made of it.
+Each provider receives the original content in pieces, never a summary, and its supported sentences
+are joined unchanged. A summary that is too long is requested once more at the next shorter level,
+then cut; quoting the content is the last provider and cannot fail. The original is stored before
+anything else.
 """
 
 from __future__ import annotations
@@ -35,17 +34,8 @@ from holdfast.models.opening import EXTRACTIVE, open_model
 from holdfast.models.protocol import CompletionModel
 from holdfast.privacy import apply, find
 from holdfast.settings import Settings
-from holdfast.summarise.asking import (
-    MOST_OF_TARGET,
-    Asker,
-    Draft,
-    Piece,
-    Sleep,
-    quoted,
-    quoted_instead,
-)
 from holdfast.summarise.cache import MemorySummaryCache, SummaryCache
-from holdfast.summarise.chunking import Chunk, chunks
+from holdfast.summarise.chunks import Chunk, chunks
 from holdfast.summarise.levels import (
     LADDER,
     RATIO,
@@ -55,10 +45,19 @@ from holdfast.summarise.levels import (
     target_tokens,
     tighter,
 )
+from holdfast.summarise.piece_summaries import (
+    MOST_OF_TARGET,
+    PieceSummarizer,
+    Sleep,
+    SummaryDraft,
+    SummaryPiece,
+    quotation_draft,
+    unchanged_draft,
+)
 from holdfast.summarise.prompts import prompt
 from holdfast.summarise.results import (
     SHORT,
-    Wanted,
+    SummaryRequest,
     affordable,
     check_budget,
     exhausted,
@@ -73,30 +72,30 @@ from holdfast.summarise.results import (
 _T = TypeVar("_T")
 
 Keep = Callable[[str], Awaitable[str]]
-"""Stores an original and returns its ref."""
+"""Store an original and return its ref."""
 
+# Maximum tokens of a piece, even if the model accepts more. Appending to a content changes only its
+# last pieces, and smaller pieces give more precise source positions.
 _MOST_PIECE = 12_000
-"""Tokens of a piece, also where the model could take more: what is appended to a content costs a
-piece anew, and a place in it should lead somewhere."""
 _LEAST_PIECE = 200
 _SPARE = 100
-"""Tokens for the boundary, the roles of messages, and an answer's least room."""
+"""Tokens reserved for the boundary, the message roles and a minimal answer."""
+# Share of a window left free, because models count differently.
 _MARGIN = 0.15
-"""Share of a window that stays free: models count otherwise than we do."""
 _OFF_LOOP = 20_000
-"""Characters; what is longer is not read on the event loop."""
+"""Maximum characters processed on the event loop."""
 
 
 class HasContent(Protocol):
-    """What is needed of an item of a batch."""
+    """An item of a batch."""
 
     @property
     def content(self) -> str:
-        """Its text."""
+        """Return the text of the item."""
 
 
 class ContentSummarizer:
-    """Compresses contents by level and budget, with models where the settings name some."""
+    """Compresses contents to a level or budget, with models if the settings name any."""
 
     def __init__(  # noqa: PLR0913 - what it works with, each by its name
         self,
@@ -109,16 +108,16 @@ class ContentSummarizer:
         ledger: TokenBudgetManager | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        """Take providers from the settings, unless `models` are given in their place.
+        """Use the providers of the settings, or `models` if given.
 
-        `counted` counts the tokens that budgets are in; `keep` stores originals before they are
-        summarised; `ledger` is told what every call of a model took.
+        `counted` counts the tokens of budgets, `keep` stores originals before they are summarised,
+        and `ledger` records the usage of every model call.
         """
         self.settings = Settings() if settings is None else settings
         self._models = models
         self._counted = counted
         self._keep = keep
-        self._asker = Asker(
+        self._asker = PieceSummarizer(
             self.settings,
             cache=MemorySummaryCache() if cache is None else cache,
             counted=counted,
@@ -128,12 +127,12 @@ class ContentSummarizer:
 
     @property
     def cache_hits(self) -> int:
-        """Pieces whose summary was kept from before."""
+        """Return the number of pieces whose summary came from the cache."""
         return self._asker.hits
 
     @property
     def cache_misses(self) -> int:
-        """Pieces that a model was asked about."""
+        """Return the number of pieces that a model was asked to summarise."""
         return self._asker.misses
 
     async def summarize(
@@ -143,13 +142,13 @@ class ContentSummarizer:
         context: str = "",
         target_budget: int | None = None,
     ) -> SummarizationResult:
-        """Compress a content to a level, and to a budget of tokens if one is given.
+        """Compress a content to a level, and to a token budget if one is given.
 
-        `context` is what the content is read for: it decides what matters. Without a budget the
-        level's ratio is a target, no promise.
+        `context` is the reader's question, which decides what matters. Without a budget the level's
+        ratio is a target.
 
         Raises:
-            SummarizationError: every provider failed, and quotations are switched off.
+            SummarizationError: every provider failed, and quoting is disabled.
         """
         limit = asyncio.Semaphore(self.settings.parallel_calls)
         return await self._summarize(content, target_level, context, target_budget, limit)
@@ -157,26 +156,26 @@ class ContentSummarizer:
     async def batch_summarize(
         self, items: Sequence[HasContent], target_budget: int, context: str = ""
     ) -> list[SummarizationResult]:
-        """Compress items so that together they keep a budget, each with a fair share of it.
+        """Compress items so that together they keep a budget, each with a fair share.
 
-        What is short stays whole, and the others share what is left; each gets the loosest level
-        that its share allows. Equal contents are summarised once; each is asked for by itself, for
-        a sentence must be held against its own source.
+        Short items stay complete and the others share the remainder; each takes the longest level
+        that its share allows. Equal contents are summarised once. Items are summarised separately,
+        because each sentence must be compared with its own source.
         """
         check_budget(target_budget)
         sizes = {item.content: 0 for item in items}
         for content in sizes:
             sizes[content] = await self._off_loop(content, self._counted, content)
         shares = fair_shares([sizes[item.content] for item in items], target_budget)
-        wanted: dict[str, int] = {}
+        shares_by_content: dict[str, int] = {}
         for item, share in zip(items, shares, strict=True):
-            wanted[item.content] = min(share, wanted.get(item.content, share))
+            shares_by_content[item.content] = min(share, shares_by_content.get(item.content, share))
         limit = asyncio.Semaphore(self.settings.parallel_calls)
-        results = await _together(
+        results = await _gather_or_cancel(
             self._summarize(content, level_for(sizes[content], share), context, share, limit)
-            for content, share in wanted.items()
+            for content, share in shares_by_content.items()
         )
-        by_content = dict(zip(wanted, results, strict=True))
+        by_content = dict(zip(shares_by_content, results, strict=True))
         return [by_content[item.content] for item in items]
 
     def extract(
@@ -186,11 +185,11 @@ class ContentSummarizer:
         context: str = "",
         budget: int | None = None,
     ) -> SummarizationResult:
-        """The same at once and without a model: quotations, each with its place."""
+        """Compress synchronously and without a model: quotations with their source positions."""
         check_budget(budget)
         visible = self._visible(content)
         return self._extracted(
-            Wanted(visible, self._counted(visible), level, context, budget, ref="")
+            SummaryRequest(visible, self._counted(visible), level, context, budget, ref="")
         )
 
     async def _summarize(
@@ -205,28 +204,28 @@ class ContentSummarizer:
         visible = await self._off_loop(content, self._visible, content)
         tokens = await self._off_loop(visible, self._counted, visible)
         ref = await self._keep(content) if self._keep is not None else ""
-        # The question goes to the provider as well.
-        wanted = Wanted(visible, tokens, level, self._visible(context), budget, ref)
-        if fits_as_it_is(wanted):
-            return unchanged(wanted)
+        # The question goes to the provider as well, so the privacy policy applies to it.
+        request = SummaryRequest(visible, tokens, level, self._visible(context), budget, ref)
+        if fits_as_it_is(request):
+            return unchanged(request)
         failures: list[ModelError] = []
         for provider in self._chain():
             try:
                 model = self._opened(provider)
                 if model.name == EXTRACTIVE:
                     break
-                return await self._by_model(model, wanted, limit)
+                return await self._by_model(model, request, limit)
             except ModelError as error:
                 failures.append(error)
         if not self.settings.summarization_extractive:
             raise exhausted(failures)
-        result = await self._off_loop(content, self._extracted, wanted)
+        result = await self._off_loop(content, self._extracted, request)
         return with_warnings(
             result, [f"{error.where}: {error.what}. {error.fix}".rstrip(". ") for error in failures]
         )
 
     def _visible(self, content: str) -> str:
-        """What may be shown of a content, to a provider as well as to who reads the summary."""
+        """Return the content that the privacy policy allows providers and readers to see."""
         policy = self.settings.privacy_policy
         return content if policy == "allow" else apply(policy, content, find(content))
 
@@ -234,114 +233,130 @@ class ContentSummarizer:
         return open_model(provider, self.settings) if isinstance(provider, str) else provider
 
     def _chain(self) -> Iterable[str | CompletionModel]:
-        """The providers in the order in which they are asked, each once."""
+        """Return the providers in order, without duplicates."""
         if self._models is not None:
             return self._models
         named = [self.settings.summarization_provider, *self.settings.summarization_providers]
         return dict.fromkeys(filter(None, named))
 
     async def _by_model(
-        self, model: CompletionModel, wanted: Wanted, limit: asyncio.Semaphore
+        self, model: CompletionModel, request: SummaryRequest, limit: asyncio.Semaphore
     ) -> SummarizationResult:
-        """A summary by one model: at the level that is wanted, or at a tighter one that fits."""
-        level: SummarizationLevel | None = affordable(wanted)
-        drafts: list[Draft] = []
-        asked: list[Draft] = []
+        """Return a model's summary at the requested level, or at a shorter level that fits."""
+        level: SummarizationLevel | None = affordable(request)
+        drafts: list[SummaryDraft] = []
+        all_drafts: list[SummaryDraft] = []
         reached = SummarizationLevel.HEADLINE
         quotations: list[Quotation] = []
         while level is not None:
             reached = level
-            pieces = await self._off_loop(wanted.content, self._pieces, model, wanted, level)
-            drafts = await self._map(model, wanted, level, pieces, limit)
-            asked += drafts
-            quotations = quotations_of(drafts, pieces, wanted.content, self._counted)
+            pieces = await self._off_loop(request.content, self._pieces, model, request, level)
+            drafts = await self._map(model, request, level, pieces, limit)
+            all_drafts += drafts
+            quotations = quotations_of(drafts, pieces, request.content, self._counted)
             text = text_of(quotations)
             tokens = self._counted(text)
-            if wanted.budget is None or tokens <= wanted.budget:
-                whole = Digest(text, tokens, tuple(quotations))
-                return result_of(wanted, whole, level=level, model=model, asked=asked, last=drafts)
+            if request.budget is None or tokens <= request.budget:
+                complete_digest = Digest(text, tokens, tuple(quotations))
+                return result_of(
+                    request,
+                    complete_digest,
+                    level=level,
+                    model=model,
+                    all_drafts=all_drafts,
+                    last_drafts=drafts,
+                )
             level = tighter(level)
-        if wanted.budget is None or not self.settings.summarization_truncate_fallback:
+        if request.budget is None or not self.settings.summarization_truncate_fallback:
             raise ModelAnswerError("the summary is too long at every level", where=model.name)
-        rest = choose(quotations, wanted.budget, wanted.context, self._counted, prose=True)
-        if not rest.text:
+        chosen = choose(quotations, request.budget, request.context, self._counted, prose=True)
+        if not chosen.text:
             raise ModelAnswerError("no sentence of the summary fits", where=model.name)
-        cut = result_of(wanted, rest, level=reached, model=model, asked=asked, last=drafts)
-        gone = len(quotations) - len(rest.quotations)
+        shortened = result_of(
+            request, chosen, level=reached, model=model, all_drafts=all_drafts, last_drafts=drafts
+        )
+        omitted = len(quotations) - len(chosen.quotations)
         return msgspec.structs.replace(
-            with_warnings(cut, [f"{gone} sentences were left out to keep the budget"]),
+            with_warnings(shortened, [f"{omitted} sentences were left out to keep the budget"]),
             truncated=True,
         )
 
     def _pieces(
-        self, model: CompletionModel, wanted: Wanted, level: SummarizationLevel
+        self, model: CompletionModel, request: SummaryRequest, level: SummarizationLevel
     ) -> list[Chunk]:
-        frame = prompt("", level, wanted.context, wanted.tokens)
-        # Without the random word, whose tokens vary: pieces would begin elsewhere each time, and
-        # none of what was kept of them would be found again.
+        frame = prompt("", level, request.context, request.tokens)
+        # Exclude the random boundary, whose token count varies: it would shift the pieces, and no
+        # cached summary would match.
         words = frame.text.replace(frame.boundary, "")
-        around = self._counted(frame.system) + self._counted(words) + _SPARE
-        # A piece, and the longest answer to it, have to find room beside the prompt's words.
-        room = int((model.window * (1 - _MARGIN) - around) / (1 + MOST_OF_TARGET * RATIO[level]))
+        prompt_tokens = self._counted(frame.system) + self._counted(words) + _SPARE
+        # The window must hold the piece, its longest answer and the prompt.
+        room = int(
+            (model.window * (1 - _MARGIN) - prompt_tokens) / (1 + MOST_OF_TARGET * RATIO[level])
+        )
         if room < _LEAST_PIECE:
             raise ModelRefusedError(
                 f"a window of {model.window:,} tokens is too small to summarise in",
                 where=model.name,
                 fix="Name a larger model, or its window in model_context_overrides.",
             )
-        return list(chunks(wanted.content, min(room, _MOST_PIECE), self._counted))
+        return list(chunks(request.content, min(room, _MOST_PIECE), self._counted))
 
     async def _map(
         self,
         model: CompletionModel,
-        wanted: Wanted,
+        request: SummaryRequest,
         level: SummarizationLevel,
         pieces: Sequence[Chunk],
         limit: asyncio.Semaphore,
-    ) -> list[Draft]:
-        async def drafted(chunk: Chunk) -> Draft:
+    ) -> list[SummaryDraft]:
+        async def drafted(chunk: Chunk) -> SummaryDraft:
             async with limit:
-                text = wanted.content[chunk.start : chunk.stop]
-                if chunk.tokens <= SHORT:  # the end of a content: it says what it says
-                    return quoted(text)
-                piece = Piece(text, chunk.tokens, level, wanted.context, wanted.budget)
+                text = request.content[chunk.start : chunk.stop]
+                if chunk.tokens <= SHORT:  # the end of a content, too short to summarise
+                    return unchanged_draft(text)
+                piece = SummaryPiece(text, chunk.tokens, level, request.context, request.budget)
                 try:
                     return await self._asker.draft(model, piece)
                 except ModelAnswerError:
-                    # Of fifty pieces one or the other is a list of signs that no model can make
-                    # anything of: what it made of all others was paid for, and stays.
+                    # One of fifty pieces may be a list of characters that no model can summarise.
+                    # The summaries of the others were paid for and are kept.
                     if len(pieces) < 2 or not self.settings.summarization_extractive:
                         raise
-                    return await asyncio.to_thread(quoted_instead, piece, self._counted)
+                    return await asyncio.to_thread(quotation_draft, piece, self._counted)
 
-        drafts = await _together(drafted(chunk) for chunk in pieces)
-        if 2 * sum(draft.quoted for draft in drafts) > len(drafts):
+        drafts = await _gather_or_cancel(drafted(chunk) for chunk in pieces)
+        if 2 * sum(draft.is_quoted for draft in drafts) > len(drafts):
             raise ModelAnswerError("most answers are no summaries", where=model.name)
         return drafts
 
-    def _extracted(self, wanted: Wanted) -> SummarizationResult:
-        if fits_as_it_is(wanted):
-            return unchanged(wanted)
-        level = affordable(wanted)
-        most = target_tokens(level, wanted.tokens)
-        if wanted.budget is not None:
-            # Quotations fill a budget that lies between two levels, up to the one that is wanted.
-            asked = max(wanted.level, SummarizationLevel.CONDENSED, key=LADDER.index)
-            most = min(target_tokens(asked, wanted.tokens), wanted.budget)
-        quoted = digest(wanted.content, most, wanted.context, counted=self._counted)
-        while quoted.torn and wanted.budget is None and most < wanted.tokens:
-            # Without a budget the ratio is only a target, and a whole sentence better than half.
-            most *= 2
-            quoted = digest(wanted.content, most, wanted.context, counted=self._counted)
-        if wanted.budget is None and (quoted.torn or quoted.tokens >= wanted.tokens):
-            return unchanged(wanted)
-        if quoted.torn and not self.settings.summarization_truncate_fallback:
+    def _extracted(self, request: SummaryRequest) -> SummarizationResult:
+        if fits_as_it_is(request):
+            return unchanged(request)
+        level = affordable(request)
+        limit = target_tokens(level, request.tokens)
+        if request.budget is not None:
+            # Quotations may fill a budget between two levels, up to the requested level.
+            loosest = max(request.level, SummarizationLevel.CONDENSED, key=LADDER.index)
+            limit = min(target_tokens(loosest, request.tokens), request.budget)
+        quotation_digest = digest(request.content, limit, request.context, counted=self._counted)
+        while quotation_digest.torn and request.budget is None and limit < request.tokens:
+            # Without a budget the ratio is a target, and a complete sentence is better than half of
+            # one.
+            limit *= 2
+            quotation_digest = digest(
+                request.content, limit, request.context, counted=self._counted
+            )
+        if request.budget is None and (
+            quotation_digest.torn or quotation_digest.tokens >= request.tokens
+        ):
+            return unchanged(request)
+        if quotation_digest.torn and not self.settings.summarization_truncate_fallback:
             raise SummarizationError(
-                f"nothing of the content fits into {most:,} tokens without being cut",
+                f"nothing of the content fits into {limit:,} tokens without being cut",
                 fix="Raise the budget, or switch summarization_truncate_fallback on.",
             )
-        result = result_of(wanted, quoted, level=level)
-        if not quoted.torn:
+        result = result_of(request, quotation_digest, level=level)
+        if not quotation_digest.torn:
             return result
         warned = with_warnings(result, ["even the best sentence was cut to keep the budget"])
         return msgspec.structs.replace(warned, truncated=True)
@@ -352,9 +367,9 @@ class ContentSummarizer:
         return await asyncio.to_thread(work, *args)
 
 
-async def _together(work: Iterable[Awaitable[_T]]) -> list[_T]:
-    """All results in their order; when one fails, the others are not paid for any longer."""
-    tasks = [asyncio.ensure_future(one) for one in work]
+async def _gather_or_cancel(work: Iterable[Awaitable[_T]]) -> list[_T]:
+    """Await all results in order; if one fails, cancel the others to stop their cost."""
+    tasks = [asyncio.ensure_future(awaitable) for awaitable in work]
     try:
         return await asyncio.gather(*tasks)
     except BaseException:

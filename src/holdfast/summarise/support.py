@@ -1,19 +1,10 @@
-"""Whether a source says what a summary states: its ids, URLs, numbers, errors and quotations.
+"""Check whether a source supports the exact statements of a summary.
 
-support: after measures and denials. Of what a sentence states exactly, each must stand in the
-source; a sentence with one that does not is dropped, for half of a lie is no better. So is one that
-says what the source only denies. What is else put in other words is not judged here. A summary is
-held against the very text that it was made of. Work is linear in both: the source is cut into words
-once, and at most 64 statements are looked for as they are.
-
-The patterns are in `re`, for words of any script. They are linear: what repeats without a limit is
-possessive, or is bounded by what cannot be in it.
-
-What a source only denies: `was not successful` does not bear out `was successful`. A word that a
-source has nowhere but behind a `not` must not stand in a sentence that denies nothing. That finds
-the lie which is a sentence of the source without its one small word, and no other: what is put in
-other words is not judged. English, and the plainest words of German, French and Spanish. Linear:
-each text is read once or twice.
+Each id, URL, number, error and quotation of a sentence must occur in the source, and a sentence
+must not assert what the source only negates: `was not successful` does not support `was
+successful`. Other sentences are dropped; paraphrases are not judged. All patterns are linear, and
+at most 64 statements are searched verbatim. The negations are English, with the most common German,
+French and Spanish ones.
 """
 
 from __future__ import annotations
@@ -26,10 +17,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from holdfast.search.stems import first_letters
-from holdfast.summarise.measures import Figure, figure_at, number, plain, spellings_of
+from holdfast.summarise.measures import Figure, ascii_digits, figure_at, number, spellings_of
 
-# Between a denial and what it denies may stand two words that say nothing themselves. `Not only`
-# and `not just` deny nothing.
+# Up to two function words may separate a negation from the negated word. `Not only` and `not just`
+# negate nothing.
 _DENIED = re.compile(
     r"(?:\b(?:not|never|cannot|without|no|neither|nor|nicht|kein(?:e[mnrs]?)?|nie|pas|jamais|nunca)"
     r"|n['’]t)(?![ ](?:only|just|merely|nur|seulement)\b)"  # noqa: RUF001
@@ -48,11 +39,11 @@ _DENYING = re.compile(
 )
 _DENIED_WORD = re.compile(r"[^\W\d_]{4,}")
 _DENIED_LETTERS = 6
-"""Letters by which a word is known again in another form: `connect`, `connected`."""
+"""Number of first letters by which forms of a word match: `connect`, `connected`."""
 
 
 def denied_only(source: str, sentences: Iterable[str]) -> set[str]:
-    """Those of the sentences that say, denying nothing, what their source only denies."""
+    """Return the sentences that assert, without negation, what their source only negates."""
     denials = Counter(_stem(match[1]) for match in _DENIED.finditer(source))
     if not denials:
         return set()
@@ -64,9 +55,11 @@ def denied_only(source: str, sentences: Iterable[str]) -> set[str]:
     }
     if not claims:
         return set()
-    wanted = set().union(*claims.values())
-    told = Counter(stem for word in _DENIED_WORD.findall(source) if (stem := _stem(word)) in wanted)
-    only_denied = {stem for stem in wanted if told[stem] <= denials[stem]}
+    claimed_stems = set().union(*claims.values())
+    occurrences = Counter(
+        stem for word in _DENIED_WORD.findall(source) if (stem := _stem(word)) in claimed_stems
+    )
+    only_denied = {stem for stem in claimed_stems if occurrences[stem] <= denials[stem]}
     return {sentence for sentence, stems in claims.items() if stems & only_denied}
 
 
@@ -75,12 +68,14 @@ def _stem(word: str) -> str:
 
 
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f"
-"""Scripts that put nothing between words, or join all to one: there a number ends where its digits
-do, and two letters tell as much as a word."""
-# A URL, a number with its groups, or a word with what joins words in ids, paths and addresses.
+"""Scripts without spaces between words: a number ends with its digits, and two letters carry as
+much information as a word.
+"""
+# A URL, a number with digit groups, or a word with the joiners of ids, paths and addresses.
 _EXACT = re.compile(
     r"[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s<>\"'`|]++"
-    # `41,2048` are two, in a table. Bounded: else each of many groups would look at all behind it.
+    # In a table, `41,2048` is two numbers. Bounded, because each of many groups would otherwise
+    # scan all following ones.
     r"|\d{1,3}(?:,\d{3}){1,12}+(?!\d)(?:\.\d++)?+"
     rf"|[^\W{_CJK}]++(?:[-./:@#\\+~][^\W{_CJK}]++)*+"
 )
@@ -95,60 +90,62 @@ _BETWEEN = re.compile(r"((?<=[.!?…。！？])[\"'”’)\]]{0,3}\s++|\n\s*+)")
 _WORD = re.compile(rf"[^\W\d_{_CJK}]{{4,}}")
 _PAIR = re.compile(f"(?=([{_CJK}]{{2}}))")
 _COMPOUND = re.compile(r"(?:twen|thir|for|fif|six|seven|eigh|nine)ty-[a-z]{3,5}", re.IGNORECASE)
-_LOOKED_FOR = 64
-"""Statements that are looked for as they stand; those of a longer list are not believed."""
+_MAX_SEARCHED = 64
+"""Maximum statements searched verbatim; further ones count as unsupported."""
 _STEM_LETTERS = 5
-"""Letters by which a word is known again in another form."""
+"""Number of first letters by which forms of a word match."""
 
 
-class Sentence(NamedTuple):
-    """A sentence of a summary, and what stands behind it."""
+class SummarySentence(NamedTuple):
+    """A sentence of a summary and the whitespace after it."""
 
     text: str
     gap: str
 
 
 class Support(NamedTuple):
-    """What of a summary its source bears out."""
+    """The supported sentences of a summary."""
 
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[SummarySentence, ...]
     checked: int
     unsupported: int
 
 
 def supported(summary: str, source: str) -> Support:
-    """The sentences of a summary without those that state what the source does not say."""
+    """Return a summary without the sentences that its source does not support."""
     sentences = list(sentences_of(summary))
-    texts, source = [plain(sentence.text) for sentence in sentences], plain(source)
+    texts, source = [ascii_digits(sentence.text) for sentence in sentences], ascii_digits(source)
     claims = [list(_claims(text)) for text in texts]
-    unborne = _unborne(set(chain.from_iterable(claims)), source)
+    unsupported = _unsupported(set(chain.from_iterable(claims)), source)
     denied = denied_only(source, texts)
-    standing = [
+    supported_sentences = [
         sentence
         for sentence, text, stated in zip(sentences, texts, claims, strict=True)
-        if unborne.isdisjoint(stated) and text not in denied
+        if unsupported.isdisjoint(stated) and text not in denied
     ]
-    return Support(tuple(standing), len(sentences), len(sentences) - len(standing))
+    return Support(
+        tuple(supported_sentences), len(sentences), len(sentences) - len(supported_sentences)
+    )
 
 
-def sentences_of(text: str) -> Iterator[Sentence]:
-    """The sentences of a text, each with what is between it and the next."""
+def sentences_of(text: str) -> Iterator[SummarySentence]:
+    """Yield the sentences of a text, each with the whitespace before the next one."""
     pieces = [*_BETWEEN.split(text.strip()), ""]
     before = ""
     for sentence, gap in zip(pieces[::2], pieces[1::2], strict=False):
-        closing = gap.rstrip()  # a quotation mark or a bracket belongs to what it closes
-        whole = before + sentence + closing
+        closing = gap.rstrip()  # a closing quote or bracket belongs to its sentence
+        sentence_text = before + sentence + closing
         before = ""
-        if _MARKER.fullmatch(f"{whole} ") and gap:
-            before = whole + gap  # `1.` ends no sentence: it begins one
-        elif whole.strip():
-            yield Sentence(whole, gap[len(closing) :])
+        if _MARKER.fullmatch(f"{sentence_text} ") and gap:
+            before = sentence_text + gap  # `1.` starts a sentence rather than ending one
+        elif sentence_text.strip():
+            yield SummarySentence(sentence_text, gap[len(closing) :])
     if before.strip():
-        yield Sentence(before.strip(), "")
+        yield SummarySentence(before.strip(), "")
 
 
 def shared_words(summary: str, source: str) -> float:
-    """The share of a summary's words that its source has too; 1 if it has none."""
+    """Return the share of a summary's words that occur in its source; 1 if it has no words."""
     words = _stems(summary)
     return len(words & _stems(source)) / len(words) if words else 1.0
 
@@ -158,7 +155,8 @@ def _stems(text: str) -> set[str]:
     return stems if text.isascii() else stems | set(_PAIR.findall(text))
 
 
-# --- what a sentence states ----------------------------------------------------------------------
+# --- statements of a sentence
+# ----------------------------------------------------------------------
 
 
 class _Claim(NamedTuple):
@@ -169,13 +167,13 @@ class _Claim(NamedTuple):
 
 def _claims(sentence: str) -> Iterator[_Claim]:
     marker = _MARKER.match(sentence)
-    begin = marker.end() if marker else 0  # `1.` before a point is no number
+    begin = marker.end() if marker else 0  # the marker `1.` is not a number
     for match in _QUOTED.finditer(sentence, begin):
         text = next(group for group in match.groups() if group is not None)
         yield _Claim(" ".join(text.split()).rstrip(",.;:"), quoted=True)
     for match in _EXACT.finditer(sentence, begin):
         text = match[0].rstrip(".,;:!?)]}")
-        if not text or text.lower() == "one":  # `one of them` counts nothing
+        if not text or text.lower() == "one":  # `one of them` states no number
             continue
         figure = figure_at(sentence, match.start(), match.start() + len(text))
         if figure is not None:
@@ -185,7 +183,7 @@ def _claims(sentence: str) -> Iterator[_Claim]:
 
 
 def _is_exact(text: str) -> bool:
-    """Whether a word is one that must not change: it holds a digit, or is a name of code."""
+    """Return whether a word must not change: it has a digit, or is a name from code."""
     return (
         any(map(str.isdigit, text))
         or "://" in text
@@ -198,29 +196,32 @@ def _is_exact(text: str) -> bool:
     )
 
 
-# --- whether the source says so ------------------------------------------------------------------
+# --- support in the source
+# -------------------------------------------------------------------------
 
 
-def _unborne(claims: set[_Claim], source: str) -> set[_Claim]:
-    """The claims that the source does not bear out."""
+def _unsupported(claims: set[_Claim], source: str) -> set[_Claim]:
+    """Return the claims that the source does not support."""
     if not claims:
         return set()
-    words, figures = _standing(source, claims)
-    open_claims = {claim for claim in claims if not _is_borne(claim, words, figures, source)}
-    # A number is there or not; parts of ids and paths, and quotations, are looked for.
-    sought = sorted(claim for claim in open_claims if claim.figure is None)
-    if not sought:
+    words, figures = _occurrences(source, claims)
+    open_claims = {claim for claim in claims if not _is_supported(claim, words, figures, source)}
+    # Numbers are compared by value; parts of ids and paths, and quotations, are searched verbatim.
+    searchable = sorted(claim for claim in open_claims if claim.figure is None)
+    if not searchable:
         return open_claims
-    spaced = " ".join(source.split())
-    return open_claims - {claim for claim in sought[:_LOOKED_FOR] if _stands(claim, spaced)}
+    spaced_source = " ".join(source.split())
+    return open_claims - {
+        claim for claim in searchable[:_MAX_SEARCHED] if _occurs(claim, spaced_source)
+    }
 
 
 _Figures = dict[str, set[tuple[str, ...]]]
-"""The numbers of a source, and the marks with which each stands there."""
+"""Numbers of a source, with the marks of each occurrence."""
 
 
-def _standing(source: str, claims: set[_Claim]) -> tuple[set[str], _Figures]:
-    """Those of the words and of the numbers that stand in the source."""
+def _occurrences(source: str, claims: set[_Claim]) -> tuple[set[str], _Figures]:
+    """Return the claimed words that occur in the source, and the marks of the claimed numbers."""
     exact = {claim.text for claim in claims if not claim.quoted}
     figures: _Figures = {claim.figure.value: set() for claim in claims if claim.figure}
     figures |= {value: set() for text in exact for value in _numbers_in(text)}
@@ -242,14 +243,14 @@ def _standing(source: str, claims: set[_Claim]) -> tuple[set[str], _Figures]:
 
 
 def _numbers_in(text: str) -> list[str]:
-    """The numbers that are joined to one word: `10-year`, `2024-03-15`."""
+    """Return the numbers joined to a word: `10-year`, `2024-03-15`."""
     return [value for part in _JOINERS.split(text) if (value := number(part)) is not None]
 
 
-def _is_borne(claim: _Claim, words: set[str], figures: _Figures, source: str) -> bool:
-    """Whether the source says so, in these words or, of a number, in another spelling."""
+def _is_supported(claim: _Claim, words: set[str], figures: _Figures, source: str) -> bool:
+    """Return whether the source supports a claim, verbatim or as an equal number."""
     if claim.quoted:
-        return False  # looked for later
+        return False  # searched verbatim later
     if claim.figure is not None:
         return _is_measured(claim.figure, figures[claim.figure.value], source)
     if claim.text in words:
@@ -260,38 +261,44 @@ def _is_borne(claim: _Claim, words: set[str], figures: _Figures, source: str) ->
     return len(counts) == 1 and len(parts) > 1 and simple and bool(figures[counts[0]])
 
 
-def _is_measured(figure: Figure, standing: set[tuple[str, ...]], source: str) -> bool:
-    """Whether a number stands in the source, and with the same unit, currency or month.
+def _is_measured(figure: Figure, occurrences: set[tuple[str, ...]], source: str) -> bool:
+    """Return whether a number occurs in the source with the same unit, currency or month.
 
-    A table says `latency_ms` once and then numbers alone: such a number may have any unit that the
-    source names, and no number a unit that it has not.
+    A table may state `latency_ms` once and then bare numbers. A bare number may therefore have any
+    unit that the source names.
     """
-    if not standing:
+    if not occurrences:
         return False
-    beside = set(chain.from_iterable(standing))
+    known_marks = set(chain.from_iterable(occurrences))
     return all(
-        mark in beside or (() in standing and _names(mark).search(source) is not None)
+        mark in known_marks or (() in occurrences and _names(mark).search(source) is not None)
         for mark in figure.marks
     )
 
 
 @cache
 def _names(unit: str) -> re.Pattern[str]:
-    """All spellings of a unit as a word, or as a part of `latency_ms` and `30ms`."""
+    """Return a pattern for a unit's spellings, as words or parts of `latency_ms` and `30ms`."""
     spellings = "|".join(map(re.escape, spellings_of(unit)))
     return re.compile(f"(?<![^\\W\\d_])(?:{spellings})(?![^\\W\\d_])")
 
 
-def _stands(claim: _Claim, spaced: str) -> bool:
-    """Whether a text holds the claim, not as a part of a longer word or number."""
+def _occurs(claim: _Claim, spaced: str) -> bool:
+    """Return whether a text contains the claim, but not inside a longer word or number."""
     at = spaced.find(claim.text)
     tries = 0
-    while at >= 0 and tries < _LOOKED_FOR:
+    while at >= 0 and tries < _MAX_SEARCHED:
         end = at + len(claim.text)
         before, after = spaced[max(0, at - 1) : at], spaced[end : end + 2]
-        whole = not (before.isalnum() and claim.text[0].isalnum())
-        longer = after[:1] in (".", ",") and after[1:].isdigit() and claim.text[-1].isdigit()
-        if whole and not longer and not (after[:1].isalnum() and claim.text[-1].isalnum()):
+        starts_word = not (before.isalnum() and claim.text[0].isalnum())
+        continues_number = (
+            after[:1] in (".", ",") and after[1:].isdigit() and claim.text[-1].isdigit()
+        )
+        if (
+            starts_word
+            and not continues_number
+            and not (after[:1].isalnum() and claim.text[-1].isalnum())
+        ):
             return True
         at = spaced.find(claim.text, at + 1)
         tries += 1

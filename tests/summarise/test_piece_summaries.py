@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.summarise.asking import bare, objection
+from holdfast.summarise.piece_summaries import objection, strip_wrapping
 
 SOURCE = (
     "The migration of the billing service to the new cluster failed at night, because the schema "
@@ -41,7 +41,7 @@ SOURCE = (
     ],
 )
 def test_no_summary_is_told_by_its_reason(answer: str, reason: str) -> None:
-    assert reason in objection(bare(answer, cut=False), SOURCE, "0123")
+    assert reason in objection(strip_wrapping(answer, cut=False), SOURCE, "0123")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_no_summary_is_told_by_its_reason(answer: str, reason: str) -> None:
     ],
 )
 def test_a_summary_is_taken_without_what_is_around_it(answer: str) -> None:
-    text = bare(answer, cut=False)
+    text = strip_wrapping(answer, cut=False)
     assert text.startswith("The billing")
     assert not text.endswith("```")
     assert objection(text, SOURCE) == ""
@@ -67,5 +67,5 @@ def test_an_error_that_the_source_quotes_is_no_error_of_the_summary() -> None:
 
 
 def test_the_last_sentence_of_an_answer_that_was_cut_is_left_out() -> None:
-    assert bare("It failed at night. It was rolled ba", cut=True) == "It failed at night."
-    assert bare("It failed at night. It was rolled back.", cut=True).endswith("back.")
+    assert strip_wrapping("It failed at night. It was rolled ba", cut=True) == "It failed at night."
+    assert strip_wrapping("It failed at night. It was rolled back.", cut=True).endswith("back.")

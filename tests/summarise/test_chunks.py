@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.models.digest import count
-from holdfast.summarise.chunking import chunks
+from holdfast.summarise.chunks import chunks
 
 TEXTS = st.text(
     st.sampled_from(list("abc .\n,!?…。é漢🙂\u0301\u200d\x00\"'0123456789")), max_size=400

@@ -1,12 +1,9 @@
-"""A long content in pieces that a summariser can take, which together are all of it.
+"""Split a long content into consecutive pieces that a summariser accepts.
 
-chunking: after levels. Each piece begins where the one before ended, whatever was chosen as its
-end, so that nothing is left out and nothing told twice (X04). Where a piece ends depends only on
-what stands in the four characters a token behind its beginning: what is appended to a content
-changes the pieces near its end, and the summaries of all others stand.
-
-Not `semantic-text-splitter` 0.33: on a text without spaces it takes sixteen times as long for four
-times the text (3 s for a megabyte of base64, an hour for twenty), and content is hostile.
+A piece starts where the previous one ends, so nothing is omitted or repeated. Its end depends only
+on the text near it, so appending to a content changes only the last pieces and other summaries stay
+cached. `semantic-text-splitter` 0.33 is not used: for text without spaces it is quadratic (3 s for
+1 MB of base64, an hour for 20 MB), and content is hostile.
 """
 
 from __future__ import annotations
@@ -18,13 +15,13 @@ from holdfast.condense.spans import cut
 from holdfast.models.digest import Count
 
 _CHARACTERS_PER_TOKEN = 4
-"""What is tried first; texts have 3 to 5, and what turns out to be too long is shortened."""
+"""First estimate; texts have 3 to 5, and a longer piece is shortened."""
 _TOO_LONG = 0.95
-"""Share of what would fit exactly that is tried next: tokens are not spread evenly."""
+"""Next attempt as a share of the exact proportion, because tokens are distributed unevenly."""
 
 
 class Chunk(NamedTuple):
-    """A piece of a content, by its characters."""
+    """A piece of a content, by its character offsets."""
 
     start: int
     stop: int
@@ -32,7 +29,7 @@ class Chunk(NamedTuple):
 
 
 def chunks(text: str, most: int, counted: Count) -> Iterator[Chunk]:
-    """Pieces of at most so many tokens each; only a single character may have more."""
+    """Yield pieces of at most `most` tokens; only a single character may exceed it."""
     start = 0
     while start < len(text):
         stop, tokens = _reach(text, start, most, counted)
@@ -44,7 +41,7 @@ def chunks(text: str, most: int, counted: Count) -> Iterator[Chunk]:
 
 
 def _reach(text: str, start: int, most: int, counted: Count) -> tuple[int, int]:
-    """How far a piece from here may go."""
+    """Return the latest end offset for a chunk that starts here, and its tokens."""
     size = max(1, most * _CHARACTERS_PER_TOKEN)
     while True:
         window = text[start : start + size]
@@ -55,7 +52,7 @@ def _reach(text: str, start: int, most: int, counted: Count) -> tuple[int, int]:
 
 
 def _end(text: str, start: int, stop: int) -> int:
-    """Where a piece that may go up to `stop` ends: at a paragraph, a line, a sentence or a word."""
+    """Return where a piece up to `stop` ends: after a paragraph, line, sentence or word."""
     first = start + (stop - start) * 2 // 3
     paragraph = text.rfind("\n\n", first, stop)
     if paragraph >= 0:
@@ -63,5 +60,5 @@ def _end(text: str, start: int, stop: int) -> int:
     line = text.rfind("\n", first, stop)
     if line >= 0:
         return line + 1
-    # One character is left behind the piece, so that it is cut and not given back as it is.
+    # Include one more character, so that `cut` splits the text instead of returning it complete.
     return next(cut(text, start, stop + 1, stop - start))[1]

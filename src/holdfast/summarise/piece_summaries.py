@@ -1,13 +1,9 @@
-"""Ask one model for the summary of one piece, patiently, and keep only what its source bears out.
+"""Request the summary of one piece from a model, and keep only supported sentences.
 
-asking: after prompts, support, judging and cache. Three attempts by default (C6): a wait before
-each but the first, a longer one where the provider asks for it, none after the last. What comes
-back is judged and checked before anyone sees it; what is wrong with it is an error like others.
-
-Whether what a model said is a summary at all. A failed, empty, refused or error-shaped answer, and
-one longer than what it is of, is no summary and is never kept: others put `Previous conversation
-was too long to summarize`, or the provider's error, in the place of the conversation
-(docs/discussions/summaries.md names them).
+By default there are three attempts, with a wait between them that honours the provider's
+`Retry-After`. An empty, refused or error-shaped answer, or one longer than its source, is an error
+and is never cached: other tools have put `Previous conversation was too long to summarize` in place
+of the conversation (docs/discussions/summaries.md).
 """
 
 from __future__ import annotations
@@ -44,10 +40,10 @@ from holdfast.summarise.support import sentences_of, shared_words, supported
 from holdfast.tokens import prices
 from holdfast.trim.excerpts import error_line
 
-# Of an answer that was cut before the thoughts ended, nothing is left: they are no summary.
+# An answer that was cut inside its thoughts contains no summary.
 _THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>(?:.*?</think(?:ing)?>|.*)", re.DOTALL)
-# Colours and signs for a terminal, which programs print, and halves of characters, which JSON can
-# hold: nobody reads them, and some stores refuse them.
+# Terminal colours and control characters that programs print, and lone surrogates that JSON allows:
+# readers do not need them, and some stores reject them.
 _UNREADABLE = re.compile(r"\x1b\[[0-?]*+[ -/]*+[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _FENCED = re.compile(r"\A```[a-z]*\n(.*)\n```\s*\Z", re.DOTALL)
 _INTRODUCTION = re.compile(
@@ -64,7 +60,7 @@ _REFUSAL = re.compile(
     r"|there is no text|no text (?:was|is) (?:given|provided))",
     re.IGNORECASE,
 )
-# What gateways, SDKs and agents print in the place of an answer, with status 200.
+# Messages that gateways, SDKs and agents send instead of an answer, with status 200.
 _FAILURE = re.compile(
     r"\A\s*(?:<!doctype html|<html|\{\s*\"(?:error|errors|detail|message)\"\s*:"
     r"|\{\s*\"type\"\s*:\s*\"error\"|(?:http |status |code )?[45]\d\d:? [a-z]"
@@ -79,25 +75,25 @@ _FAILURE = re.compile(
     r"|(?:internal server error|bad gateway|service unavailable|gateway time-?out)\b)",
     re.IGNORECASE,
 )
+# Minimum share of the answer's words that occur in the source: real summaries share 0.6 to 0.9, an
+# essay on another subject less than 0.2.
 _LEAST_SHARED = 0.3
-"""Of its words; real summaries share 0.6 to 0.9 with their source, an essay on another matter less
-than 0.2."""
 
 
-def bare(answer: str, *, cut: bool) -> str:
-    """An answer without thoughts, a fence, an introduction, and a last sentence that is torn."""
+def strip_wrapping(answer: str, *, cut: bool) -> str:
+    """Return an answer without thoughts, fence, introduction and an incomplete last sentence."""
     text = _THOUGHTS.sub("", _UNREADABLE.sub("", answer)).strip()
     fenced = _FENCED.match(text)
     text = fenced[1].strip() if fenced else text
     text = _INTRODUCTION.sub("", text, count=1).strip()
     if cut and text and text[-1] not in ".!?…。！？\"'”’)":  # noqa: RUF001
-        *whole, _ = sentences_of(text)
-        text = "".join(sentence.text + sentence.gap for sentence in whole).strip()
+        *sentences, _ = sentences_of(text)
+        text = "".join(sentence.text + sentence.gap for sentence in sentences).strip()
     return text
 
 
 def objection(text: str, source: str, boundary: str = "") -> str:
-    """Why a text is no summary of a source; empty if it may be one. It never quotes either."""
+    """Return why a text is no summary of a source; empty if it may be one. It quotes neither."""
     if not text or not any(map(str.isalnum, text)):
         return "the answer is empty"
     if boundary and boundary in text:
@@ -117,15 +113,16 @@ Sleep = Callable[[float], Awaitable[None]]
 
 MOST_OF_TARGET = 1.5
 _SLACK = 64
-"""An answer may have so many times its target, and so many tokens: more is an essay, and is cut by
-its provider rather than paid for. Twice the target of `condensed` would be all of the piece."""
+"""An answer may have this multiple of its target plus this many tokens. A longer one is an essay,
+which the provider cuts. Twice the target of `condensed` would be the complete piece.
+"""
 _LINES = re.compile(r"lines (\d+)-(\d+)")
 _PLACED = 100
-"""Sentences of one piece whose places are looked for: each look reads the piece once."""
+"""Maximum sentences of one piece that are located in it, because each search reads the piece."""
 
 
-class Line(msgspec.Struct, frozen=True, array_like=True):
-    """A sentence of a summary, and the lines of its piece that bear it out, counted from 0."""
+class SummaryLine(msgspec.Struct, frozen=True, array_like=True):
+    """A sentence of a summary and the lines of its piece that support it, counted from 0."""
 
     text: str
     gap: str
@@ -133,37 +130,37 @@ class Line(msgspec.Struct, frozen=True, array_like=True):
     last: int
 
 
-class Draft(msgspec.Struct, frozen=True, array_like=True):
-    """What a model made of a piece, checked."""
+class SummaryDraft(msgspec.Struct, frozen=True, array_like=True):
+    """The checked summary of one piece."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[SummaryLine, ...]
     checked: int
     unsupported: int
     model: str
     cost: float | None
     cached: bool = False
-    quoted: bool = False
-    """The piece speaks for itself: the model made nothing usable of it."""
+    is_quoted: bool = False
+    """Whether the piece is quoted because the model's answer was unusable."""
 
 
-class Piece(msgspec.Struct, frozen=True):
-    """A piece of a content, and what is wanted of it."""
+class SummaryPiece(msgspec.Struct, frozen=True):
+    """A piece of a content with its requested level."""
 
     text: str
     tokens: int
     level: SummarizationLevel
     context: str
     budget: int | None
-    """Of the whole content: part of the key of what is kept (X06)."""
+    """Budget of the complete content; part of the cache key."""
 
     @property
     def target(self) -> int:
-        """The tokens that its summary aims at."""
+        """Return the target tokens of the summary."""
         return target_tokens(self.level, self.tokens)
 
 
-class Asker:
-    """Asks models for summaries of pieces, and adds up what they took."""
+class PieceSummarizer:
+    """Requests summaries of pieces from models and adds up their usage."""
 
     def __init__(
         self,
@@ -182,11 +179,11 @@ class Asker:
         self.hits = 0
         self.misses = 0
 
-    async def draft(self, model: CompletionModel, piece: Piece) -> Draft:
-        """The summary of a piece, kept or made.
+    async def draft(self, model: CompletionModel, piece: SummaryPiece) -> SummaryDraft:
+        """Return the summary of a piece, from the cache or from the model.
 
         Raises:
-            ModelError: the model gave none in all its attempts.
+            ModelError: all attempts failed.
         """
         key = self._key(model, piece)
         if (draft := await self._kept(key)) is not None:
@@ -196,75 +193,80 @@ class Asker:
         draft = await self._patiently(model, piece)
         if self._cache is not None:
             ttl = self._settings.summarization_cache_ttl_seconds
-            with suppress(StoreError):  # it was paid for: a store that is away must not lose it
+            # The summary was paid for, so a failing store must not lose it.
+            with suppress(StoreError):
                 await self._cache.put(key, msgspec.msgpack.encode(draft), ttl)
         return draft
 
-    async def _kept(self, key: str) -> Draft | None:
-        """What is kept under a key; None also for what another version wrote."""
+    async def _kept(self, key: str) -> SummaryDraft | None:
+        """Return the cached draft; None if there is none or another version wrote it."""
         with suppress(StoreError, msgspec.MsgspecError):
             summary = await self._cache.get(key) if self._cache is not None else None
-            return None if summary is None else msgspec.msgpack.decode(summary, type=Draft)
+            return None if summary is None else msgspec.msgpack.decode(summary, type=SummaryDraft)
         return None
 
-    def _key(self, model: CompletionModel, piece: Piece) -> str:
+    def _key(self, model: CompletionModel, piece: SummaryPiece) -> str:
         content = hashlib.sha256(piece.text.encode("utf-8", "surrogatepass")).hexdigest()
         version = self._settings.summarization_prompt_version
         return cache_key(content, piece.context, piece.level, model.name, version, piece.budget)
 
-    async def _patiently(self, model: CompletionModel, piece: Piece) -> Draft:
-        # One prompt for all attempts: what a provider keeps of it, it has not to read again.
-        wanted = prompt(piece.text, piece.level, piece.context, piece.target)
+    async def _patiently(self, model: CompletionModel, piece: SummaryPiece) -> SummaryDraft:
+        # All attempts use one prompt, so that the provider's cache can serve it.
+        request = prompt(piece.text, piece.level, piece.context, piece.target)
         attempts = 1 + self._settings.summarization_max_retries
-        for left in range(attempts - 1, -1, -1):
+        for retries_left in range(attempts - 1, -1, -1):
             try:
-                return await self._once(model, piece, wanted)
+                return await self._once(model, piece, request)
             except ModelRefusedError:
-                raise  # it was understood, and the answer is no
+                raise  # the provider understood and refused
             except ModelError as error:
                 wait = self._wait(error)
-                if not left or wait > self._settings.summarization_timeout:
+                if not retries_left or wait > self._settings.summarization_timeout:
                     raise
             await self._sleep(wait)
         raise AssertionError  # the last attempt returns or raises
 
     def _wait(self, error: ModelError) -> float:
         delay = self._settings.summarization_retry_delay
-        asked = error.retry_after if isinstance(error, ModelRateLimitedError) else None
-        return max(delay, asked or 0.0)
+        retry_after = error.retry_after if isinstance(error, ModelRateLimitedError) else None
+        return max(delay, retry_after or 0.0)
 
-    async def _once(self, model: CompletionModel, piece: Piece, wanted: Prompt) -> Draft:
+    async def _once(
+        self, model: CompletionModel, piece: SummaryPiece, request: Prompt
+    ) -> SummaryDraft:
         try:
-            # Models keep their own time; one of another's making may not.
+            # Built-in models enforce their own timeout; a custom one may not.
             async with asyncio.timeout(self._settings.summarization_timeout + 1):
                 completion = await model.complete(
-                    wanted.text,
-                    system=wanted.system,
+                    request.text,
+                    system=request.system,
                     max_tokens=int(MOST_OF_TARGET * piece.target) + _SLACK,
                 )
         except TimeoutError:
             raise ModelTimeoutError("the model kept no time limit", where=model.name) from None
         cost = self._account(model, completion)
-        drafted = await asyncio.to_thread(self._checked, completion, piece, wanted.boundary)
+        drafted = await asyncio.to_thread(self._checked, completion, piece, request.boundary)
         if isinstance(drafted, str):
             raise ModelAnswerError(drafted, where=model.name)
         return msgspec.structs.replace(drafted, cost=cost)
 
     def _account(self, model: CompletionModel, completion: Completion) -> float | None:
-        """Add what a call took to the ledger, also of one whose answer is no summary."""
-        used = completion.input_tokens, completion.output_tokens
+        """Record the usage of a call, even if its answer is unusable, and return its cost."""
+        tokens = completion.input_tokens, completion.output_tokens
         if self._ledger is not None:
-            self._ledger.track_usage(model.name, Usage(*used))
+            self._ledger.track_usage(model.name, Usage(*tokens))
         if completion.cost is not None:
             return completion.cost
         price = prices.bundled().price(model.name, at=datetime.now(UTC))
-        if price is None or not any(used):
+        if price is None or not any(tokens):
             return None
-        return float(price.cost(input_tokens=used[0], output_tokens=used[1]))
+        return float(price.cost(input_tokens=tokens[0], output_tokens=tokens[1]))
 
-    def _checked(self, completion: Completion, piece: Piece, boundary: str) -> Draft | str:
-        """What stands of an answer, or why it is no summary."""
-        text = bare(completion.text, cut=completion.cut)
+    def _checked(
+        self, completion: Completion, piece: SummaryPiece, boundary: str
+    ) -> SummaryDraft | str:
+        """Return the checked draft of an answer, or why it is no summary."""
+        text = strip_wrapping(completion.text, cut=completion.cut)
         if problem := objection(text, piece.text, boundary):
             return problem
         if self._counted(text) >= piece.tokens:
@@ -274,30 +276,32 @@ class Asker:
             return "nothing in the answer is borne out by its source"
         places = _places([sentence.text for sentence in support.sentences], piece.text)
         lines = tuple(
-            Line(*sentence, *place)
+            SummaryLine(*sentence, *place)
             for sentence, place in zip(support.sentences, places, strict=True)
         )
-        return Draft(lines, support.checked, support.unsupported, completion.model, None)
+        return SummaryDraft(lines, support.checked, support.unsupported, completion.model, None)
 
 
-def quoted(text: str) -> Draft:
-    """A piece too short to be summarised, as it stands."""
-    return Draft((Line(text.strip(), "", 0, text.rstrip().count("\n")),), 0, 0, "", 0.0)
+def unchanged_draft(text: str) -> SummaryDraft:
+    """Return a piece that is too short to summarise, unchanged."""
+    return SummaryDraft(
+        (SummaryLine(text.strip(), "", 0, text.rstrip().count("\n")),), 0, 0, "", 0.0
+    )
 
 
-def quoted_instead(piece: Piece, counted: Count) -> Draft:
-    """What stands for a piece of which a model made nothing usable: its own sentences."""
+def quotation_draft(piece: SummaryPiece, counted: Count) -> SummaryDraft:
+    """Return quotations of a piece for which the model's answer was unusable."""
     chosen = digest(piece.text, piece.target, piece.context, counted=counted)
     lines = []
     for quotation in chosen.quotations:
         numbers = _LINES.fullmatch(quotation.where)
         first, last = map(int, numbers.groups()) if numbers else (1, piece.text.count("\n") + 1)
-        lines.append(Line(quotation.text, "\n", first - 1, last - 1))
-    return Draft(tuple(lines), 0, 0, "", 0.0, quoted=True)
+        lines.append(SummaryLine(quotation.text, "\n", first - 1, last - 1))
+    return SummaryDraft(tuple(lines), 0, 0, "", 0.0, is_quoted=True)
 
 
 def _places(sentences: list[str], source: str) -> list[tuple[int, int]]:
-    """For each sentence the lines that bear it out best; all of them where none stands out."""
+    """Return for each sentence the lines that support it best, or all lines if none stand out."""
     everything = (0, source.count("\n"))
     reading = Source(source.encode("utf-8", "replace"))
     spans = list(paragraphs(reading.text))
