@@ -29,7 +29,7 @@ class AccuracyRow(NamedTuple):
 
     accuracy: ModelAccuracy
     owner: str = ""
-    """What people call the tenant; empty if the page is about one."""
+    """The tenant's display name; empty if the page is about one."""
 
 
 def accuracy_page(models: Sequence[AccuracyRow], effects: Sequence[Effect]) -> str:
@@ -85,7 +85,7 @@ def settings_page(settings: Settings) -> str:
     for key in Settings.defined():
         value = getattr(settings, key.name)
         traced, origin = origins[key.name]
-        # What the settings file and the environment do not explain was said on the command line.
+        # A value from neither the settings file nor the environment came from the command line.
         where = origin if traced == value else "command line"
         rows.append((key.name, str(key.shown(value)), where, key.help))
     columns = ("Setting", "Value", "From", "What it does")

@@ -1,7 +1,7 @@
-"""What a person can change on the pages: delete a session, put something back.
+"""The changes that a person can make on the pages: delete a session, put a content back.
 
-actions: after live, before pages. Each is a form that is sent by POST; the gate refuses what pages
-of other sites send. Whoever may see a session may do this with it.
+Each is a form sent by POST; the gate refuses forms from other sites. Everyone who may see a session
+may do this with it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ async def delete(gathering: Gathering, name: str) -> str:
 async def delete_row(gathering: Gathering, name: str) -> None:
     """Delete a session of the list, with the other conversations of its client's session.
 
-    One that is gone already is what was asked for.
+    A session that is already deleted is no error.
     """
     record = await gathering.store.session(gathering.scope.of(name))
     if record is None:
@@ -74,7 +74,9 @@ async def delete_row(gathering: Gathering, name: str) -> None:
 
 
 async def put_back(gathering: Gathering, name: str, fields: Mapping[str, str]) -> str:
-    """Have what a ref stands for whole from the next request on, or no longer; where to go then."""
+    """Send the content of a ref in full from the next request on, or no longer; return the next
+    address.
+    """
     if await gathering.store.session(gathering.scope.of(name)) is None:
         raise StoreError("there is no such session")
     session = gathering.engine.session(name)

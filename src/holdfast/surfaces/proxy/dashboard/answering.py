@@ -24,7 +24,8 @@ POLICY = (
 HEADERS = {
     **safety.HEADERS,
     "content-security-policy": POLICY,
-    # Without a referrer a browser says `Origin: null` of our own forms, and the gate refuses them.
+    # Without a referrer a browser sends `Origin: null` with our own forms, and the gate refuses
+    # them.
     "referrer-policy": "same-origin",
 }
 STATIC = Path(__file__).parent / "static"
@@ -44,7 +45,7 @@ def missing_page() -> Response:
 
 
 def told(title: str, why: str, status: int) -> Response:
-    """A page that says what is wrong."""
+    """Return a page that explains an error."""
     return html_page(page(title, p(why), p(a("To the dashboard", href="/"))), status)
 
 
@@ -65,7 +66,7 @@ def elsewhere(path: str) -> Response:
 
 
 def static_file(file: Path) -> Handler:
-    """Who answers with a file of ours."""
+    """Return a handler that serves a static file."""
     data, kind = file.read_bytes(), _TYPES[file.suffix]
 
     async def answer(_: Request) -> Response:

@@ -13,7 +13,7 @@ from holdfast.surfaces.proxy.dashboard.html import Html, div, element, li, span,
 
 WIDTH, HEIGHT = 960, 240
 LOW = 110
-"""The height of a chart that only goes with another."""
+"""The height of a chart that accompanies another."""
 _LEFT, _TOP, _BOTTOM = 68, 16, 24
 _WIDEST = 40.0
 _STEPS = 4
@@ -61,12 +61,12 @@ def even_top(most: int) -> int:
     power = 1
     while 10 * power * _STEPS < most:
         power *= 10
-    # What stands at the lines is read at a glance, and at most half of a chart stays empty.
+    # The labels of the lines are easy to read, and at most half of a chart stays empty.
     return next(step * power * _STEPS for step in _EVEN if step * power * _STEPS >= most)
 
 
 def _place(n: int, of: int) -> tuple[float, float]:
-    """Where the nth of so many bars begins, and how much room it has."""
+    """Return the start and the width of the nth bar of `of`."""
     step = min(_WIDEST, (WIDTH - _LEFT) / of)
     return _LEFT + n * step, step
 
@@ -98,7 +98,7 @@ def _bar(bar: Bar, place: tuple[float, float], top: int, palette: str, height: i
 def _grid(top: int, height: int) -> list[Html]:
     floor = height - _BOTTOM
     elements = []
-    # Lines of a low chart would stand closer than their numbers are high.
+    # In a low chart, lines would be closer together than their labels are high.
     for line in range(0, _STEPS + 1, 1 if height > LOW else 2):
         y = floor - (floor - _TOP) * line / _STEPS
         elements.append(

@@ -1,7 +1,7 @@
-"""Two ways to make a session's requests ready, side by side.
+"""Two ways to fit a session's requests, side by side.
 
-comparing: after gathering and layout, before pages. The requests are rebuilt from the store and
-made ready again by engine/replaying.py, under a bound of requests and bytes; nothing is sent.
+The requests are rebuilt from the store and fitted again by engine/replaying.py, up to a limit of
+requests and bytes; nothing is sent.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from holdfast.surfaces.proxy.dashboard.layout import (
 from holdfast.wire import Conversation, read
 
 MOST_REQUESTS = 40
-"""Of a session, the last: each is rebuilt and made ready three times."""
+"""The last requests of a session: each is rebuilt and fitted three times."""
 MOST_BYTES = 20_000_000
 """Of all of them together."""
 LARGEST_LIMIT = 100_000_000
@@ -44,12 +44,12 @@ _WAYS = {
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """What the page shows."""
+    """The data of the page."""
 
     record: SessionRecord
     ways: Sequence[Way]
     requests: int = 0
-    """Those that were made ready."""
+    """Number of fitted requests."""
     asked: Replayed | None = None
     """As the client asked; None until somebody wants to know."""
     sides: Sequence[Replayed] = ()
@@ -107,7 +107,7 @@ async def _requests(gathering: Gathering, record: SessionRecord) -> list[Convers
 
 
 def comparing_page(shown: Compared) -> str:
-    """What to compare, and what came of it."""
+    """Return the form and the results of the comparison."""
     record = shown.record
     title = record.title or record.session
     return page(

@@ -1,6 +1,6 @@
-"""The page of a ref: what is known of a stored content, and the part of it that is asked for.
+"""The page of a ref: the facts about a stored content, and the requested part of it.
 
-contents: after inspector. Values in, HTML out.
+Values in, HTML out.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MOST_SUMMARY = 120
 
 
 class RefsShown(msgspec.Struct, frozen=True, kw_only=True):
-    """What the list of hidden contents shows."""
+    """The data of the list of hidden contents."""
 
     refs: Sequence[RefRow]
     kinds: Mapping[str, int]
@@ -109,14 +109,14 @@ def _line(row: RefRow, owned: bool) -> tuple[Html | str, ...]:
 
 
 class ContentShown(msgspec.Struct, frozen=True, kw_only=True):
-    """What the page of a ref shows."""
+    """The data of the page of a ref."""
 
     info: RefInfo
     options: Mapping[str, str]
-    """What was asked for, as it was written."""
+    """The requested options, as written."""
     page: int
     opened: Expansion | None = None
-    """None if the text is not to be shown yet, or what was asked for is refused."""
+    """None if the text is not to be shown yet, or the request for it is refused."""
     refused: str = ""
     shown: bool = True
     """False while the reader has not asked for a text that holds secrets or personal data."""

@@ -32,7 +32,7 @@ from holdfast.surfaces.proxy.dashboard.views import Explained
 _MOST_EDITS = 200
 
 Wishes = Mapping[str, PutBack]
-"""By ref, what people asked to have whole."""
+"""The contents that people put back, by ref."""
 
 
 def edits_section(
@@ -71,7 +71,7 @@ def _smaller(edit: Edit) -> str:
 
 
 def put_back_form(session: str, turn: int, edit: Edit, wishes: Wishes) -> Html | None:
-    """How to have what an edit hid whole again, and what came of the wish."""
+    """Return the form that puts a content back, and the result of an earlier one."""
     ref = edit.ref_id
     if not ref or edit.action not in HIDING:
         return None
@@ -93,7 +93,7 @@ def put_back_form(session: str, turn: int, edit: Edit, wishes: Wishes) -> Html |
 
 
 def reasons(session: str, turn: int, edits: Sequence[Explained], wishes: Wishes) -> Html | None:
-    """Why the model saw something else, beside what it saw."""
+    """Return the reasons for the edits of a message, shown next to it."""
     if not edits:
         return None
     return ul(

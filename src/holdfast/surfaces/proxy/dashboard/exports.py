@@ -1,6 +1,6 @@
 """Figures as files: CSV for tables, JSON for programs.
 
-exports: after views, before pages. Pure. Numbers, ids and times: of what was said, only titles.
+Pure. Contains numbers, ids, times and titles, but no other text of a conversation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from holdfast.store.records import SessionRecord, Turn, UsageTotal
 
 CSV = "text/csv; charset=utf-8"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet takes for a formula: a name may be anyone's."""
+"""Characters that start a formula in a spreadsheet: names are untrusted."""
 _TURN_COLUMNS = (
     "turn", "started_at", "model", "status", "tokens_asked", "tokens_predicted", "tokens_billed",
     "tokens_saved", "cached", "output", "opened", "cost", "saved_cost", "edits", "prefix_kept",
@@ -78,7 +78,7 @@ def turns_json(record: SessionRecord, turns: Sequence[Turn]) -> bytes:
 
 
 def days_json(days: Iterable[UsageTotal]) -> bytes:
-    """The days, each with what it saved."""
+    """Return the days, each with its savings."""
     return _json([msgspec.to_builtins(day) | {"saved": day.saved} for day in days])
 
 

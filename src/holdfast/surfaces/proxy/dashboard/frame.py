@@ -17,11 +17,11 @@ class Choice(msgspec.Struct, frozen=True):
 
     tenant: str
     name: str
-    """What people call it, such as `Anthropic …a3f9 · Claude Code`."""
+    """The display name, such as `Anthropic …a3f9 · Claude Code`."""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
-    """What a page shows around its content."""
+    """The data around the content of a page."""
 
     logged_in: bool = False
     sees_all: bool = False
@@ -29,17 +29,17 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str = ""
     """The tenant that the address names; empty if it names none."""
     name: str = ""
-    """What people call that tenant."""
+    """The display name of that tenant."""
     choices: Sequence[Choice] = ()
     """The tenants last used; none if the person can see only one."""
     count: int = 0
     """How many tenants the person can see."""
     is_personal: bool = False
-    """Whether all tenants are one person's, who knows them by their keys."""
+    """Whether all tenants belong to one person, who knows them by their keys."""
 
     @property
     def noun(self) -> str:
-        """What a tenant is to the person who looks."""
+        """Return the word for a tenant that suits the viewer."""
         return "key" if self.is_personal else "tenant"
 
     @property

@@ -1,7 +1,6 @@
-"""What pages of one tenant need of the store and the engine, read in bounded steps.
+"""The data that pages of one tenant need from the store and the engine, read in bounded steps.
 
-gathering: after the pages' values, before inspecting. Long work runs in a thread, so that requests
-of clients go on.
+Long work runs in a thread, so that clients' requests are not delayed.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _PAGE_TOKENS = 4_000
 
 
 class Gathering:
-    """Asks the store of a running proxy for what one tenant has there."""
+    """Reads the data of one tenant from the store of a running proxy."""
 
     def __init__(self, engine: Holdfast) -> None:
         self.engine = engine
@@ -38,13 +37,13 @@ class Gathering:
         return await self.engine.workers.off_loop(LARGE_BYTES, work)
 
     async def usage(self, record: SessionRecord) -> list[UsageTotal]:
-        """What a session used."""
+        """Return the usage of a session."""
         return await self.store.usage(self.scope.of(record.session), by="session")
 
     # --- what was lost ---------------------------------------------------------------------------
 
     async def proof(self, record: SessionRecord, number: int, tenant: str = "") -> Proof:
-        """Rebuild a request; the proof says why, if that fails. `tenant` is for the link to it."""
+        """Rebuild a request; a failure is in the proof. `tenant` is for the link to it."""
         proof = Proof(session=record.session, title=record.title, number=number, tenant=tenant)
         try:
             body = await self.asked(record.session, number)
@@ -62,7 +61,7 @@ class Gathering:
     async def content(
         self, ref: str, options: dict[str, str], page: int, *, agreed: bool
     ) -> ContentShown | None:
-        """What is stored behind a ref, and the part asked for, if it may be shown."""
+        """Return the content of a ref and the requested part, if it may be shown."""
         info = await self.store.info(self.scope, ref)
         if info is None:
             return None

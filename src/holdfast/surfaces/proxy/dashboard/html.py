@@ -1,8 +1,7 @@
-"""HTML that cannot be broken by what it shows: text is escaped when it becomes HTML.
+"""HTML that its content cannot break: text is escaped when it becomes HTML.
 
-html: the first word of the dashboard. Elements are made by functions; what is put into them is
-escaped unless it is an element itself. A text joined to an element is a text again, so that a
-slip shows as marks on the page, never as a script.
+Functions create elements; their children are escaped unless they are elements. A text joined to an
+element is a plain text again, so that a mistake shows tags on the page, never runs a script.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class Html(str):
 
 
 def text(value: object) -> Html:
-    """A text as HTML; what has no shape of its own, or turns the line around, is named."""
+    """Return a text as HTML; invisible characters and those that change the direction are named."""
     if isinstance(value, Html):
         return value
     return Html(escape(visible(str(value))))
@@ -61,7 +60,7 @@ def element(kind: str, /, *children: Any, **attributes: str | int | bool | None)
 
 
 def join(children: Iterable[Any]) -> Html:
-    """Elements and texts one behind the other."""
+    """Return elements and texts in sequence."""
     return Html("".join(map(_child, children)))
 
 
@@ -89,7 +88,7 @@ td, th, tr = map(maker, ("td", "th", "tr"))
 
 
 def document(title: str, *body: Any, script: str = "") -> str:
-    """A whole page; `script` is the address of a file of ours, for there are no others."""
+    """Return a complete page; `script` is the address of our script, the only one allowed."""
     head = element(
         "head",
         element("meta", charset="utf-8"),

@@ -1,7 +1,4 @@
-"""What the pages of a session and of its turns need of the store.
-
-inspecting: after gathering, before pages.
-"""
+"""The data that the pages of a session and of its turns need from the store."""
 
 from __future__ import annotations
 
@@ -52,7 +49,7 @@ _MOST_ANSWERS = 10
 
 
 class Inspecting:
-    """Asks the store for what one session of a tenant holds."""
+    """Reads one session of a tenant from the store."""
 
     def __init__(self, gathering: Gathering) -> None:
         self._gathering = gathering
@@ -160,14 +157,14 @@ class Inspecting:
         )
 
     async def _opened(self, turn: Turn) -> list[Opened]:
-        """What the model opened in a turn, unseen by the client."""
+        """Return the parts that the model opened in a turn, hidden from the client."""
         if not turn.hidden:
             return []
         stored = await self._store.messages(self._scope, [turn.hidden])
         return await self._gathering.run(partial(_opened_in, stored.get(turn.hidden, b"")))
 
     async def _answer(self, record: SessionRecord, turns: list[Turn]) -> list[Shown]:
-        """What the model answered: the client sends it back with its next request."""
+        """Return the model's answer, which the client sends back with its next request."""
         number = turns[-1].number
         following = await self._store.turns(self._scope.of(record.session), after=number, limit=1)
         sides = await self._gathering.run(partial(_answered_sides, turns, following))
@@ -254,7 +251,7 @@ class Inspecting:
 
 
 def _opened_in(unseen: bytes) -> list[Opened]:
-    """Return what the model opened; nothing if that was kept out of the store, or is gone."""
+    """Return the model's openings; nothing if they were not stored, or are gone."""
     try:
         kept = msgspec.json.decode(unseen, type=Kept)
     except msgspec.DecodeError:
@@ -272,9 +269,10 @@ def _opened_in(unseen: bytes) -> list[Opened]:
 def _answered_sides(
     turns: list[Turn], following: list[Turn]
 ) -> tuple[Sides, int, tuple[str, ...]] | None:
-    """Return the sides of the next request, where the answer begins in it, and its messages.
+    """Return the sides of the next request, the start of the answer in it, and its messages.
 
-    None if that is not known, or the client went on from another place or moved its cache marks.
+    Returns None if that is unknown, or if the client continued from another place or moved its
+    cache marks.
     """
     before, after = last_sides(turns), last_sides([*turns, *following])
     if not following or before is None or after is None:

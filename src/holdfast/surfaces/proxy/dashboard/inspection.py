@@ -1,7 +1,7 @@
-"""A turn from both sides: what the client sent, and what the model saw, message by message.
+"""A turn from both sides, message by message: the client's request, and the sent one.
 
-inspection: after views. Pure: the bytes of messages come as arguments. What is long is cut, so
-that a page stays light whatever a message holds.
+Pure: the bytes of messages are arguments. Long text is cut, so that a page stays small for any
+message.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _HTML_GROWTH = 2
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """The client's messages and those that went out for them, as ranges of both lists."""
+    """The client's messages and the messages that were sent for them, as ranges of both lists."""
 
     client: range
     sent: range
@@ -61,7 +61,7 @@ def aligned(clients: int, origins: Sequence[tuple[int, int]]) -> list[Pair]:
             pairs.append(Pair(range(done, start), range(n, n)))
             done = start
         if start < stop <= done and pairs and pairs[-1].sent:
-            # A second message for what the one before stands for.
+            # A second message in place of the one before.
             pairs[-1] = Pair(pairs[-1].client, range(pairs[-1].sent.start, n + 1))
             continue
         pairs.append(Pair(range(done, max(done, stop)), range(n, n + 1)))
@@ -106,10 +106,10 @@ class PairRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Inspected(msgspec.Struct, frozen=True, kw_only=True):
-    """What is needed to show messages: the sides, their bytes, and what was done to them."""
+    """The data to show messages: the sides, their bytes, and the edits."""
 
     dialect: str
-    """What the session speaks now."""
+    """The current dialect of the session."""
     sides: Sides
     stored: Mapping[str, bytes]
     turns: Mapping[Edit, int] = {}
@@ -135,9 +135,10 @@ class Inspected(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def needed(of: Sides, pairs: Iterable[Pair]) -> list[str]:
-    """The hashes of what must be read to show some pairs."""
+    """Return the hashes of the contents to read for some pairs."""
     names = {of.frame}
-    client, sent = of.client, of.sent  # each is made anew: 0.5 s for a page of 100,000 messages
+    # both properties build a new list: 0.5 s for a page of 100,000 messages
+    client, sent = of.client, of.sent
     for pair in pairs:
         names.update(client[n] for n in pair.client[:MOST_FOLDED])
         names.update(sent[n] for n in pair.sent)
@@ -169,7 +170,7 @@ def _row(of: Inspected, pair: Pair, client: Reader, sent: Reader) -> PairRow:
 
 
 def _explained(of: Inspected, pair: Pair) -> Iterator[Explained]:
-    """Why the messages of a pair are not the client's own: the edits that stand with them."""
+    """Yield the edits that explain why the messages of a pair differ from the client's."""
     for n in pair.sent:
         standing = of.sides.standings.get(n)
         for edit in standing.edits if standing is not None else ():
@@ -190,7 +191,7 @@ class Reader:
         self._around = of.around(side)
 
     def show(self, index: int, most: int | None = None) -> Shown:
-        """A message, at most so many characters of it; all of it without a number."""
+        """Return a message, cut to `most` characters unless it is None."""
         span = self._of.stored.get(self.names[index])
         if span is None:
             gone = ShownBlock(kind="gone", text="The bytes of this message are no longer stored.")
@@ -237,7 +238,7 @@ def _shortened(
 
 
 def _light(text: str, most: int) -> str:
-    """Return the beginning of a text: so many characters, and not many more as HTML.
+    """Return the beginning of a text: at most `most` characters, and not much more as HTML.
 
     A control character is ten bytes of HTML: a page of 40 such messages would be megabytes.
     """

@@ -1,6 +1,6 @@
-"""The context inspector: what the client sent and what the model saw, side by side.
+"""The context inspector: the client's request and the sent request, side by side.
 
-inspector: after editing and sessions_page. Values in, HTML out.
+Values in, HTML out.
 """
 
 from __future__ import annotations
@@ -69,16 +69,16 @@ _LABELS = {
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):
-    """What the model opened while it answered, unseen by the client."""
+    """A part that the model opened while it answered, hidden from the client."""
 
     call: str
     """The arguments of its call."""
     result: str
-    """The beginning of what it was shown."""
+    """The beginning of the opened text."""
 
 
 class TurnShown(msgspec.Struct, frozen=True, kw_only=True):
-    """What the inspector shows."""
+    """The data of the inspector."""
 
     session: str
     title: str = ""
@@ -89,18 +89,18 @@ class TurnShown(msgspec.Struct, frozen=True, kw_only=True):
     """Both sides without their messages."""
     rows: Sequence[PairRow]
     flags: Mapping[str, tuple[str, ...]] = {}
-    """Kinds of secrets and personal data behind refs."""
+    """Kinds of secrets and personal data in the contents of refs."""
     counts: tuple[int, int] = (0, 0)
-    """Messages of the client, and messages that went out."""
+    """Number of the client's messages, and of sent messages."""
     page: int = 1
     pages: int = 1
     proof: Proof
     wishes: Wishes = {}
     opened: Sequence[Opened] = ()
     opened_in_all: int = 0
-    """How many parts the model opened, those that are not shown included."""
+    """Number of parts that the model opened, including those that are not shown."""
     answer: Sequence[Shown] = ()
-    """What the model answered, as the client sent it back with its next request."""
+    """The model's answer, as the client sent it back with its next request."""
 
 
 def turn_page(shown: TurnShown) -> str:
@@ -130,7 +130,7 @@ def turn_page(shown: TurnShown) -> str:
 
 
 def _places(shown: TurnShown) -> dict[int, str]:
-    """Where the client's messages stand on this page, by their number."""
+    """Return the anchors of the client's messages on this page, by number."""
     here = (row.client[0].index for row in shown.rows if row.client)
     return {index: f"#client-{index}" for index in here}
 
@@ -204,7 +204,7 @@ def _answer(shown: TurnShown) -> Html:
 
 
 def _around(client: Conversation | None, sent: Conversation | None) -> Html | None:
-    """System and tools, and what was added to them or taken away."""
+    """Return system text and tools, with additions and removals."""
     if client is None or sent is None:
         return None
     old, new = ([tool.name for tool in offered_tools(side)] for side in (client, sent))

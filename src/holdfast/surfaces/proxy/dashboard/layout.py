@@ -129,7 +129,7 @@ def _menu(frame: Frame, here: str) -> list[Html]:
 
 
 def _log_out() -> Html:
-    # A form, not a link: what is only read must not end anything.
+    # A form, not a link: a request that only reads must not end a session.
     return element("form", element("button", "Log out"), method="post", action="/logout")
 
 
@@ -161,7 +161,7 @@ def table(
 
 
 def facts(pairs: Iterable[tuple[str, Any]]) -> Html:
-    """Names and values, as a list; where the pointer rests on a name, it says what it means."""
+    """Return names and values as a list; each name has a tooltip with its meaning."""
     return dl(
         [div(dt(name, title=MEANINGS.get(name)), dd(value)) for name, value in pairs],
         class_="facts",
@@ -188,7 +188,7 @@ MEANINGS = {
 
 
 def savings(sums: Totals) -> list[tuple[str, str]]:
-    """What every page tells of savings, in the same words and numbers."""
+    """Return the savings, with the same labels and numbers on every page."""
     return [
         ("tokens asked", about(sums.estimated) + number(sums.untouched)),
         ("tokens billed", about(sums.unreported) + number(sums.billed)),
@@ -218,7 +218,7 @@ def counted(count: int, what: str) -> str:
 
 
 def change(saved: int, asked: int) -> str:
-    """What was saved of a request, or what it took more: a minus before a saving is misread."""
+    """Return the change of a request's tokens; "-" before a saving would be misread."""
     return f"{percent(abs(saved), asked)} {'saved' if saved >= 0 else 'more'}"
 
 
@@ -308,7 +308,7 @@ def short(count: int) -> str:
 
 
 def owner_cell(name: str) -> Html:
-    """Return what people call a tenant, in one line where there is room."""
+    """Return a tenant's display name, in one line if there is room."""
     return element("span", name, class_="owner")
 
 
@@ -323,7 +323,7 @@ def turn_link(name: str, number: int, tenant: str = "") -> Html:
 
 
 def button(text: str, action: str, fields: Iterable[tuple[str, str]] = (), **how: Any) -> Html:
-    """A form that is nothing but a button: what is only read must not change anything."""
+    """Return a form with only a button: a request that only reads must not change anything."""
     hidden = [element("input", type="hidden", name=name, value=value) for name, value in fields]
     return element(
         "form", hidden, element("button", text, **how), method="post", action=action, class_="act"

@@ -1,7 +1,7 @@
-"""Addresses of the dashboard's pages: any name can stand in them, whatever it holds.
+"""Addresses of the dashboard's pages, for names with any characters.
 
-links: after html. A server sees a path with its escapes undone, so a name is escaped twice: a
-slash in it stays part of the name.
+A server sees a path with its escapes undone, so a name is escaped twice: a slash in it stays part
+of the name.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ def message(name: str, number: int, side: str, index: int, *, page: int = 1) -> 
 
 
 def ref(name: str, *, tenant: str = "", **options: str | int) -> str:
-    """What is stored behind a ref; of the tenant of this page, if none is given."""
+    """Return the page of a ref; of the page's tenant, if none is given."""
     return _with(f"/refs/{in_path(name)}", tenant, **options)
 
 
 def raw(name: str) -> str:
-    """The very bytes behind a ref."""
+    """Return the address of a ref's bytes."""
     return _with(f"/refs/{in_path(name)}/raw")
 
 
@@ -84,7 +84,7 @@ def sessions(**options: str | int) -> str:
 
 
 def refs(**options: str | int) -> str:
-    """The list of what is hidden and can be opened."""
+    """Return the list of hidden contents."""
     return _with("/refs", **options)
 
 
@@ -99,7 +99,7 @@ def lost() -> str:
 
 
 def live() -> str:
-    """What is new, as a stream of events."""
+    """Return the address of the stream of events."""
     return _with("/live")
 
 
@@ -139,7 +139,7 @@ def choice(name: str, tenant: str = "") -> str:
 
 
 def chosen(value: str) -> tuple[str, str]:
-    """The session and the tenant that a check box stands for."""
+    """Return the session and the tenant of a check box."""
     tenant, _, name = value.partition("/")
     return unquote(name, errors="replace"), unquote(tenant, errors="replace")
 

@@ -1,7 +1,6 @@
-"""The form for a token, and what becomes of it.
+"""The login form for a token, and its handling.
 
-login_page: after layout, before pages. A token comes in the body of a form, never in an address,
-and goes nowhere from here but into the comparison.
+The token is sent in the body of a form, never in an address, and is only compared.
 """
 
 from __future__ import annotations
@@ -44,7 +43,8 @@ def login_routes(service: Service, headers: Mapping[str, str]) -> list[BaseRoute
         return _redirected(LOGIN, "", request)
 
     def _redirected(path: str, cookie: str, request: Request) -> Response:
-        # A gateway with TLS says so; who makes it up makes only its own cookie stricter.
+        # A TLS gateway sets this header; a client that forges it only makes its own cookie
+        # stricter.
         schemes = (request.url.scheme, request.headers.get("x-forwarded-proto", ""))
         set_cookie = cookie_header(cookie, secure="https" in schemes)
         return RedirectResponse(path, 303, headers={**headers, "set-cookie": set_cookie})
@@ -71,7 +71,7 @@ async def _token(request: Request) -> str:
 
 
 def login_page(why: str = "") -> str:
-    """The form, with what was wrong the last time."""
+    """Return the form, with the error of the last attempt."""
     field = element(
         "input", type="password", name="token", required=True, autocomplete="current-password",
         maxlength=1000, autofocus=True,

@@ -1,7 +1,7 @@
-"""What was lost: nothing, and here is the proof.
+"""The page that proves that nothing was lost.
 
-lost_page: after layout, before sessions_page. A request that can be rebuilt from what was sent, the
-edits and the store, with the very SHA-256 of what the client sent, has lost nothing.
+If a request can be rebuilt from the sent request, the edits and the store, with the SHA-256 of the
+client's request, nothing of it is lost.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from holdfast.surfaces.proxy.dashboard.layout import (
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of rebuilding a request."""
+    """The result of rebuilding a request."""
 
     session: str
     title: str = ""
@@ -31,7 +31,8 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 0
     """Bytes of the request that was rebuilt."""
     sha256: str = ""
-    """Of these, equal to that of the request as it came; empty if it could not be rebuilt."""
+    """The hash of the rebuilt bytes, equal to that of the client's request; empty if the rebuild
+    failed."""
     why: str = ""
     """Why it could not."""
     tenant: str = ""
@@ -66,7 +67,7 @@ def lost_page(proofs: Sequence[Proof], damaged: int) -> str:
 
 
 def proof_panel(proofs: Sequence[Proof]) -> Html:
-    """What was lost, in a sentence."""
+    """Return the result of the proofs, in a sentence."""
     gaps = [proof for proof in proofs if not proof.sha256]
     if not gaps:
         number = len(proofs)

@@ -22,7 +22,7 @@ class MessageShown(msgspec.Struct, frozen=True, kw_only=True):
     side: str
     message: Shown
     text: str
-    """This page of all that it says."""
+    """The current page of its text."""
     page: int
     pages: int
 

@@ -1,6 +1,6 @@
-"""The first page: what it did, what that saved, and what is hidden and can be opened.
+"""The first page: the edits, the savings, and the hidden contents that can be opened.
 
-overview: after pulse. Values in, HTML out; nothing here asks the store.
+Values in, HTML out; nothing here reads the store.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _MOST_SUMMARY = 90
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
-    """What the first page shows."""
+    """The data of the first page."""
 
     url: str
     """Where the proxy is, for the example."""
@@ -156,7 +156,7 @@ def _contributors(largest: Sequence[RefRow]) -> Html:
 
 
 def _about(info: RefInfo) -> str:
-    """What a content is: where it came from, and what it says of itself."""
+    """Return a description of a content: its source, and its own title."""
     if info.flags:
         return f"{info.meta.get('tool', info.kind)}: holds {', '.join(info.flags)}"
     told = info.summary or info.kind

@@ -1,8 +1,6 @@
-"""The dashboard's routes: which page stands where, and who may see it.
+"""The dashboard's routes: the pages with their addresses and access rights.
 
-pages: after visits and actions; the last word of the dashboard. Whatever comes in an address is
-a stranger's: it is looked up or refused, never believed. The one script is a file of ours, and no
-other may run.
+Values in an address are untrusted: they are looked up or refused. Only our own script may run.
 """
 
 from __future__ import annotations
@@ -133,7 +131,7 @@ class Pages:
         self._comparing = asyncio.Lock()
 
     async def _run(self, work: Callable[[], _T]) -> _T:
-        """Write a page or a file in a thread: there is no bound on what a session holds."""
+        """Write a page or a file in a thread, because the size of a session is unlimited."""
         return await self._service.engine.workers.off_loop(LARGE_BYTES, work)
 
     async def _page(self, write: Callable[[], str], status: int = 200) -> Response:
@@ -161,7 +159,7 @@ class Pages:
         return answer
 
     async def overview(self, request: Request, visit: Visit) -> Response:
-        """What it did, what that saved, what is hidden."""
+        """Show the edits, the savings and the hidden contents."""
         url = str(request.base_url).rstrip("/")
         period, now = period_of(request), time.time()
         shown = await visit.reports().overview(url, period=period, now=now, refused=visit.refused())
@@ -188,7 +186,7 @@ class Pages:
         return await self._page(partial(tenants_page, shown))
 
     async def live(self, request: Request, visit: Visit) -> Response:
-        """What is new, as a stream of events."""
+        """Send changes as a stream of events."""
         if self._watchers.are_many:
             return told("Too many look already", "Load the page to see what is new.", 503)
         events = self._watchers.events(visit, period_of(request))
@@ -206,7 +204,7 @@ class Pages:
         return await self._page(partial(lost_page, proofs, stored.damaged))
 
     async def tools(self, _: Request, visit: Visit) -> Response:
-        """The tools that are registered, and what became of those that were set aside."""
+        """Show the registered tools, and the figures of hidden ones."""
         # A gateway keeps its tools under the owner of the store, not under a client's key.
         gateway = [self._service.engine] if visit.view.sees_all else []
         some = [await visit.engine(tenant) for tenant in visit.tenants[:_WITH_ENGINES]]
@@ -220,7 +218,7 @@ class Pages:
         return await self._page(partial(tools_page, shown))
 
     async def accuracy(self, _: Request, visit: Visit) -> Response:
-        """How well tokens are counted; what was trimmed is of all tenants."""
+        """Show the accuracy of counts; the figures on trimming cover all tenants."""
         rows = []
         for tenant in visit.tenants[:_WITH_ENGINES]:
             models = (await visit.engine(tenant)).calibration.accuracy()
@@ -339,7 +337,7 @@ class Pages:
     # --- contents --------------------------------------------------------------------------------
 
     async def refs(self, request: Request, visit: Visit) -> Response:
-        """The list of what is hidden."""
+        """Show the list of hidden contents."""
         asked = request.query_params
         names = ("kind", "before", "of")
         kind, before, of = (asked.get(name, "")[:LONGEST_OPTION] for name in names)
@@ -348,7 +346,7 @@ class Pages:
         return await self._page(partial(refs_page, await visit.reports().refs(kind, before, of)))
 
     async def content(self, request: Request, visit: Visit) -> Response:
-        """What is stored behind a ref."""
+        """Show the content of a ref."""
         asked = request.query_params
         options = {
             key: asked[key][:LONGEST_OPTION]
@@ -373,7 +371,7 @@ class Pages:
 
 
 def _careful(handle: PageHandler, service: Service) -> Callable[[Request], Awaitable[Response]]:
-    """Answer with a page whatever happens; an error's text holds no content."""
+    """Return a page for any error; an error's text contains no content."""
 
     async def answer(request: Request) -> Response:
         logged_in = service.logins.token_of(request.headers.get("cookie", "")) is not None

@@ -1,7 +1,6 @@
-"""What changes while one looks at it: the three answers, and the line of requests.
+"""The live part of the first page: the three answers, and the list of requests.
 
-pulse: after layout, before overview. The page is made with it, and the stream of events sends it
-anew: what is shown later is what would have been shown at once.
+The page and the stream of events render it with the same code.
 """
 
 from __future__ import annotations
@@ -54,17 +53,17 @@ MOST_LIVE = 8
 
 
 class Pulse(msgspec.Struct, frozen=True, kw_only=True):
-    """What is new at every moment."""
+    """The values that change while the page is open."""
 
     period: str = "all"
     totals: Totals = Totals()
     """Of the period."""
     sessions: int = 0
-    """Of all times, as are those that follow."""
+    """Over all time, as are the following fields."""
     refs: int = 0
     """Originals that were set aside."""
     damaged: int = 0
-    """Of these, those that cannot be opened any more."""
+    """Number of these that cannot be opened any more."""
     size: int = 0
     """Bytes of all originals."""
     rows: Sequence[TurnRow] = ()
@@ -74,7 +73,7 @@ class Pulse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def three_answers(pulse: Pulse) -> Html:
-    """What did it do, what did it save, what is hidden and can be opened."""
+    """Return the answers: what did it do, what did it save, what is hidden and can be opened."""
     return join([_periods(pulse.period), div(_saved(pulse.totals), _did(pulse), _hidden(pulse),
                                              class_="answers")])  # fmt: skip
 
@@ -142,7 +141,7 @@ def _did(pulse: Pulse) -> Html:
 
 
 def _lazy(sums: Totals) -> str:
-    """How many requests went without the schemas of their tools, and what came of it."""
+    """Return the number of requests without tool schemas, and the result."""
     return (
         f"{number(sums.lazy_saved)} tokens of tool schemas set aside in {sums.lazy:,} requests; "
         f"{sums.lazy_calls:,} of {sums.tool_calls:,} tool calls were of these, after "
@@ -183,7 +182,7 @@ def live_list(pulse: Pulse) -> Html:
 def _live(row: TurnRow) -> Html:
     turn, usage = row.turn, row.turn.usage
     state = "bad" if usage.failed else "warn" if turn.warnings else "good"
-    # The colour alone tells nothing to those who cannot tell it from another.
+    # Colour alone conveys nothing to people who cannot distinguish it.
     warned = ", warned" if state == "warn" else ""
     return li(
         span(status_word(turn), warned, class_=f"state {state}", title="; ".join(turn.warnings)),
@@ -200,10 +199,10 @@ def _live(row: TurnRow) -> Html:
 
 
 def parts_chart(name: str, rows: Sequence[TurnRow]) -> Html:
-    """Requests as bars with their parts, and below each what was hidden of it.
+    """Return requests as bars with their parts, and below each the hidden tokens.
 
-    Two charts, for of a long session a hundred times as much is hidden as is sent: on one scale
-    the parts of what was sent cannot be told apart.
+    There are two charts, because a long session may hide a hundred times as much as it sends: on
+    one scale the parts of the sent requests would be invisible.
     """
     bars = [_bar(row) for row in rows]
     sent = [msgspec.structs.replace(bar, parts=(*bar.parts[:-1], 0)) for bar in bars]

@@ -44,7 +44,7 @@ SESSIONS = 10
 _GROUPED = 200
 """Sessions that the first page joins by client session: one may have dozens of side requests."""
 LISTED = 50
-"""Sessions on a page of their list, and refs on a page of theirs."""
+"""Number of sessions, or refs, on a page of their list."""
 MOST_SEARCHED = 2_000
 """Sessions that a search covers, the last used first."""
 _LATELY = 20
@@ -58,7 +58,7 @@ _LARGEST = 10
 
 _Row = TypeVar("_Row", SessionRow, RefRow)
 Namer = Callable[[str], Awaitable[str]]
-"""Returns what people call a tenant."""
+"""Returns the display name of a tenant."""
 
 
 class Reports:
@@ -192,7 +192,7 @@ class Reports:
         ]
 
     async def _named(self, rows: Sequence[_Row]) -> list[_Row]:
-        """Return rows with what people call their tenants."""
+        """Return rows with the display names of their tenants."""
         tenants = {row.tenant for row in rows if row.tenant}
         names = {tenant: await self._namer(tenant) for tenant in tenants}
         return [replace(row, owner=names.get(row.tenant, "")) for row in rows]

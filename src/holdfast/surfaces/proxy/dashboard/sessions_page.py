@@ -48,7 +48,7 @@ _SHOWN_NAMES = {
 
 
 class SessionsShown(msgspec.Struct, frozen=True, kw_only=True):
-    """What the list of sessions shows."""
+    """The data of the list of sessions."""
 
     rows: Sequence[SessionRow]
     words: str = ""
@@ -74,7 +74,7 @@ def sessions_page(shown: SessionsShown) -> str:
 
 
 def _deletable(rows: Sequence[SessionRow]) -> Html:
-    """Sessions with check boxes, and what deletes those that are checked."""
+    """Return sessions with check boxes, and the button that deletes the selected ones."""
     return element(
         "form",
         sessions_table(rows, has_boxes=True),
@@ -159,7 +159,7 @@ class Weight(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionShown(msgspec.Struct, frozen=True, kw_only=True):
-    """What the page of a session shows."""
+    """The data of the page of a session."""
 
     record: SessionRecord
     usage: Sequence[UsageTotal]

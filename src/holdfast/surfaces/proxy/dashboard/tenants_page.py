@@ -33,7 +33,7 @@ _COLUMNS = (
 
 
 class TenantsShown(msgspec.Struct, frozen=True, kw_only=True):
-    """What the list of tenants shows."""
+    """The data of the list of tenants."""
 
     rows: Sequence[TenantRow]
     newer: str = ""

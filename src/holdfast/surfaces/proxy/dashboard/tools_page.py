@@ -1,7 +1,7 @@
-"""Tools: servers behind the MCP gateway, their calls, and definitions that changed or give orders.
+"""The page of tools: the gateway's servers, their calls, changed and suspicious definitions.
 
-tools_page: after layout, before gathering. What servers say of their tools is shown as data, and so
-is a definition that changed: it is in force only once somebody accepts it.
+A server's descriptions are shown as data. A changed definition is used only after a person accepts
+it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _LONGEST = 200
 
 
 class ToolsShown(msgspec.Struct, frozen=True, kw_only=True):
-    """What the page shows."""
+    """The data of the page."""
 
     tools: Sequence[StoredTool]
     servers: Sequence[ServerReport]
-    """Those behind the gateway, and what their calls came to."""
+    """The servers of the gateway, and the results of their calls."""
     totals: Totals
     """What requests did with tools that were set aside."""
 

@@ -1,6 +1,6 @@
-"""Why a request failed, in words: what its status or its error means, and what to do.
+"""Explanations of failed requests: the meaning of a status or an error, and the next step.
 
-trouble: after layout, before pulse. Nothing is quoted of an error: its text may hold what was sent.
+No error text is quoted, because it may contain conversation text.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ _BY_ERROR = {
     "SettingsError": "The request names a model or a switch that means nothing.",
 }
 _EITHERS = frozenset({408, 413, 429, 503})
-"""What means the same whoever says it."""
+"""Statuses with the same meaning from the proxy and from a provider."""
 OK = 400
 
 
 def why_failed(status: int, error: str = "") -> str:
-    """What a failure means."""
+    """Return the meaning of a failure."""
     if error:
         kind = getattr(errors, error, None)
         names = [each.__name__ for each in kind.__mro__] if isinstance(kind, type) else [error]

@@ -1,6 +1,6 @@
-"""What the pages show, made from the store's records: sums, rows, and which of them are meant.
+"""The data of the pages, derived from the store's records: sums, rows, and selections.
 
-views: after links, before charts. Pure: the records and the time come as arguments.
+Pure: the records and the time are arguments.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from holdfast.store.records import (
 )
 
 PARTS = (*TurnParts.__struct_fields__, "hidden")
-"""The parts of a request: what was sent, then what was left out of it."""
+"""The parts of a request: the sent ones, then the hidden one."""
 PERIODS = ("today", "yesterday", "week", "month", "all")
 _DAYS = {"today": (0, 0), "yesterday": (1, 1), "week": (6, 0), "month": (29, 0)}
 """By period, how many days ago it began and ended."""
@@ -46,7 +46,7 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     cost: float = 0.0
     saved_cost: float = 0.0
     demo_cost: float = 0.0
-    """The list price of what the offline model answered; nobody is billed for it."""
+    """The list price of the offline model's answers, which nobody is billed for."""
     demo_saved_cost: float = 0.0
     unreported: int = 0
     """Of the requests, those whose billed tokens are estimates."""
@@ -121,7 +121,7 @@ class TenantRow(msgspec.Struct, frozen=True, kw_only=True):
 
     tenant: str
     name: str
-    """What people call it."""
+    """The display name."""
     sessions: int
     totals: Totals
     """Of the period that the page shows."""
@@ -137,7 +137,7 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str = ""
     """Whose it is; empty if the page is about one tenant."""
     owner: str = ""
-    """What people call that tenant."""
+    """The display name of that tenant."""
     turns: int = 0
     """Requests of its conversations."""
     side_requests: int = 0
@@ -157,7 +157,7 @@ SHOWN: dict[str, Callable[[SessionRow], bool]] = {
 
 
 def chosen(rows: Iterable[SessionRow], words: str, show: str) -> list[SessionRow]:
-    """The sessions in whose title, name or model all words stand, of those that are wanted."""
+    """Return the sessions of the wanted kind whose title, name or model has all the words."""
     wanted = words.casefold().split()
     is_shown = SHOWN.get(show, SHOWN["all"])
 
@@ -200,15 +200,15 @@ class RefRow(msgspec.Struct, frozen=True):
     tenant: str = ""
     """Whose it is; empty if the page is about one tenant."""
     owner: str = ""
-    """What people call that tenant."""
+    """The display name of that tenant."""
 
 
 def _parts(turn: Turn) -> tuple[int, ...]:
-    """The tokens of a request by part; an earlier version did not write down what they are."""
+    """Return the tokens of a request by part; earlier versions did not record the parts."""
     usage, parts = turn.usage, turn.parts
     if not any(msgspec.structs.astuple(parts)):
         parts = TurnParts(history=usage.predicted)
-    # The provider may count otherwise than we do: only one of its reports tells the same of both.
+    # The provider may count differently: only its own reports are comparable.
     is_one_call = not (usage.expansions or usage.answered)
     sent = usage.input if is_one_call else usage.predicted
     return (*msgspec.structs.astuple(parts), max(0, usage.untouched - sent))
@@ -226,7 +226,7 @@ def warned(rows: Iterable[TurnRow], most: int, within: Period = ALWAYS) -> list[
 
 
 class KindRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What was made of contents of one kind."""
+    """The compression of contents of one kind."""
 
     kind: str
     contents: int
@@ -237,7 +237,7 @@ class KindRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def by_kind(refs: Sequence[RefInfo], audit: Iterable[AuditEntry]) -> list[KindRow]:
-    """Compression by kind, the largest first: of what is stored, as the audit says."""
+    """Return the compression by kind, the largest first, from the stored refs and the audit."""
     cited = {entry.ref_id: entry for entry in audit if entry.to_tokens and entry.from_tokens}
     rows = []
     for kind in {info.kind for info in refs}:

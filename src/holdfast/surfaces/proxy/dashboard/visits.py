@@ -1,8 +1,7 @@
-"""A person's request for a page: which tenants it shows, and what may be read for it.
+"""A person's request for a page: the tenants it shows, and its access to the store.
 
-visits: after reports and gathering, before live and pages. An address names a tenant or none; with
-none it shows all tenants that the person may see. Every page reads through a visit, so that no
-page can show more.
+An address names one tenant, or none for all tenants that the person may see. Every page reads
+through a visit, so that no page can show more.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class UnknownTenantError(HoldfastError):
 
 
 class Visit:
-    """What one request for a page may read."""
+    """The access of one request for a page."""
 
     def __init__(self, service: Service, view: View, named: str, tenants: list[str]) -> None:
         self.service = service
@@ -169,5 +168,5 @@ class Visit:
             return False  # no name of a session or ref
 
     async def choices_of(self, tenants: Sequence[str]) -> list[tuple[str, str]]:
-        """Return tenants with what people call them."""
+        """Return tenants with their display names."""
         return [(tenant, await self._name(tenant)) for tenant in tenants]
