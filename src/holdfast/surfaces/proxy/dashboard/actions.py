@@ -74,9 +74,7 @@ async def delete_row(gathering: Gathering, name: str) -> None:
 
 
 async def put_back(gathering: Gathering, name: str, fields: Mapping[str, str]) -> str:
-    """Send the content of a ref in full from the next request on, or no longer; return the next
-    address.
-    """
+    """Send a ref in full from the next request on, or stop it; return the next address."""
     if await gathering.store.session(gathering.scope.of(name)) is None:
         raise StoreError("there is no such session")
     session = gathering.engine.session(name)
