@@ -1,6 +1,6 @@
-"""The proxy: point any client at it, and its calls fit.
+"""The proxy: point any client at it, and its requests fit.
 
-routes → switches → upstreams → sending → expansions → telemetry → service → exchange → counting →
-app → safety → gate → server, each using only what stands before it; offline answers where there is
-no upstream. telemetry writes what seen gathers: metrics, logs and tracing.
+Order of imports: routes → switches → upstreams → sending → expansions → telemetry → service →
+exchange → counting → app → safety → gate → server. offline answers if there is no upstream.
+telemetry writes the metrics, logs and spans that seen collects.
 """

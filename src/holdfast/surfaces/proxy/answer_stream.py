@@ -1,12 +1,12 @@
-"""The stream that a client gets, made of the streams of as many upstream calls as it took.
+"""The stream for a client, joined from the streams of all upstream calls of an answer.
 
-answer_stream: after turn_record, before exchange. The client has a part of its answer already when
-something fails here, so that no header can say so. What follows depends on where it fails:
+When something fails here, the client already has a part of its answer, so no header can report it.
+The handling depends on the place of the failure:
 
-- a stream that cannot be read passes on as it comes, up to a call of one of our tools;
-- from there on, and where hidden calls cannot be answered, the answer to the client's own request
+- a stream that cannot be parsed is forwarded unchanged, up to a call of a hidden tool;
+- after that, and if hidden calls cannot be answered, the answer to the client's own request
   follows;
-- what only concerns the record or the cache is left out.
+- failures of the record or the cache are only logged.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Fed(NamedTuple):
     """What becomes of a chunk of the upstream."""
 
     pieces: Sequence[bytes]
-    """What the client gets of it."""
+    """The client's part of it."""
     over: bool = False
     """Nothing of the upstream's stream is needed after it."""
     hides: bool = False
@@ -51,9 +51,9 @@ class _RoundEnd(NamedTuple):
     """How one upstream stream came to its end."""
 
     pieces: Sequence[bytes] = ()
-    """What the client gets last."""
+    """The last bytes for the client."""
     following: Conversation | None = None
-    """The request that goes on; None if the stream was the last."""
+    """The next request of the same answer; None if the stream was the last."""
     failed: bool = False
     broken: bool = False
     usages: Sequence[dict[str, Any]] = ()
@@ -81,7 +81,7 @@ async def passed_stream(
         status = error.status
         raise
     except (asyncio.CancelledError, GeneratorExit):
-        status = CLIENT_LEFT  # unless all was said, and written down
+        status = CLIENT_LEFT  # unless the answer is complete and recorded
         raise
     finally:
         with handling.faults.caught("send"):
@@ -211,8 +211,8 @@ class _JoinedStream:
                         if fed.pieces:  # as one piece: a chunk may hold thousands of events
                             yield b"".join(fed.pieces)
                 except Exception as error:
-                    # Gemini's streams have no last event: the client may hold the whole answer when
-                    # reading on fails, and would get its calls twice if the request went out again.
+                    # Gemini's streams have no last event: the client may have the whole answer when
+                    # reading fails, and would get its calls twice if the request were sent again.
                     if not (is_internal(error) and relay.has_end):
                         raise
                     self._faults.add("relay", error)
@@ -245,7 +245,8 @@ class _JoinedStream:
         return _Fed(await off_loop(waiting, partial(relay.feed, chunk)), relay.over)
 
     def _unread(self, relay: Relay, chunk: bytes) -> _Fed:
-        """Return a chunk as it came, with what was held back before it; from then on every one."""
+        """Return a chunk unchanged after the held bytes; later chunks are unchanged too.
+        """
         if not self._is_raw:
             self._is_raw = True
             with self._faults.caught("relay"):
@@ -271,8 +272,8 @@ class _JoinedStream:
     async def _read_end(self, relay: Relay, sent: Conversation) -> _RoundEnd:
         """Read the end of an upstream stream, and answer its hidden calls.
 
-        After an internal error the client's own request goes on from hidden calls; without any,
-        the stream ends as it came.
+        After an internal error with hidden calls, the client's own request is sent; without hidden
+        calls the stream ends unchanged.
         """
         with self._faults.caught("relay"):
             pieces = await self._off_loop(relay, relay.finish)
@@ -287,7 +288,7 @@ class _JoinedStream:
         return _RoundEnd()
 
     async def _following(self, relay: Relay, sent: Conversation) -> Conversation | None:
-        """Return the request that goes on from a stream; None if it failed, or was the last."""
+        """Return the next request of a stream; None if it failed, or was the last."""
         if relay.failed:
             return None
         self._handling.record.ids.keep(relay.upstream_id)
@@ -302,9 +303,9 @@ class _JoinedStream:
     # --- after an internal error -----------------------------------------------------------------
 
     async def _next_reply(self, following: Conversation) -> tuple[Conversation, Reply]:
-        """Send the request that goes on; after an internal error, the client's own instead.
+        """Send the next request; after an internal error, the client's own instead.
 
-        Where the upstream refuses it, the first request goes out again without our tools.
+        If the upstream refuses it, the first request is sent again without our tools.
         """
         with self._faults.caught("send"):
             try:
@@ -322,7 +323,7 @@ class _JoinedStream:
         return await self._handling.reply_to(self._calls, request, write(request))
 
     async def _begun_anew(self) -> AsyncGenerator[bytes]:
-        """Give the answer to the client's own request, as it comes, behind what was given."""
+        """Yield the answer to the client's own request, after the bytes already sent."""
         await self._calls.aclose()
         self._is_raw = True
         unedited = await self._handling.unedited(self._prepared.asked)

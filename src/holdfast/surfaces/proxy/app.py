@@ -1,7 +1,7 @@
-"""The providers' paths: every request routed and answered, whatever happens.
+"""The providers' paths: every request is routed and answered, even after internal errors.
 
-app: after exchange, before gate. Errors become answers in the client's dialect here, and nowhere
-else; what goes wrong by our own fault is told by its place, never by its text.
+Only this module turns errors into responses in the client's dialect. Internal errors are reported
+by their place, never by their text.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ TAKING_SECONDS = 300.0
 """How long a client may leave a piece of its answer untaken: its upstream is held meanwhile."""
 
 _TURN_SECONDS = 0.005
-"""How long pieces of one answer, or of one body, are taken without a look at the others'."""
+"""Seconds that one response or body may use the loop before others get a turn."""
 _AT_ONCE = 262_144
 """Bytes of a stream that are sent in one step: each is copied twice on its way to the socket."""
 HANG_UP = "holdfast.hang_up"
@@ -113,7 +113,7 @@ class ProxyApp:
             await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
             if watch.done() and (failure := watch.exception()) is not None:
                 self.service.faults("").add("background", failure)
-                await work  # it failed, and so says nothing of the client
+                await work  # it failed, so the client's state is unknown
         finally:
             watch.cancel()
             if not work.done():
@@ -138,7 +138,7 @@ class ProxyApp:
             try:
                 async with asyncio.timeout(TAKING_SECONDS):
                     await send(message)
-            except OSError:  # a time-out, too: the client is gone
+            except OSError:  # includes timeouts: the client is gone
                 raise asyncio.CancelledError from None
             seen.client += time.perf_counter() - began
 
@@ -207,19 +207,19 @@ class ProxyApp:
         await _send(send, _with_warnings(outcome, faults), array)
 
     async def _admitted(self, asked: ClientRequest, faults: Faults) -> None:
-        """Wait for a slot; after an internal error the request goes on without one.
+        """Wait for a slot; after an internal error the request continues without one.
 
         Raises:
-            OverloadedError: the proxy has no time for the request.
+            OverloadedError: the proxy is overloaded.
         """
         with faults.caught("admission"):
             tenant = load_key(asked.by_name.items(), asked.query, self.service.settings)
             asked.seen.slot = await self.service.admission.enter(tenant, asked.by_name)
 
     async def _unedited(self, asked: ClientRequest, faults: Faults, send: Send) -> None:
-        """Pass the client's own bytes on and the answer back, with as little of our code as can be.
+        """Forward the client's own bytes and the response, with as little of our code as possible.
 
-        A request to a model may hold what a privacy policy masks.
+        A request to a model may contain text that a privacy policy masks.
         """
         if asked.scope["method"] == "POST":
             check_unmasked(self.service.settings.privacy_policy)
@@ -233,7 +233,7 @@ class ProxyApp:
         await self._forward(asked, upstream, send, more={WARNING: "; ".join(warnings)})
 
     async def _by_model(self, asked: ClientRequest, there: Route, send: Send) -> None:
-        """Send a request on to whoever answers for its model, without an edit of ours."""
+        """Send a request unedited to the upstream for its model."""
         service = self.service
         incoming = await self._incoming(asked, there, Switches())
         work = partial(read, incoming.body, there.dialect, limits=service.limits)
@@ -304,7 +304,7 @@ class ProxyApp:
         if models is not None:
             await _send(send, models)
             return
-        # The public API of a family does not know the paths behind its subscriptions.
+        # A family's public API does not have the paths of its subscriptions.
         if upstream is None or (upstream.is_official and only_address(path)):
             raise unanswered(method, path, family, names.get("host", ""))
         await self._forward(asked, upstream, send, asked.seen.timed)
@@ -327,7 +327,7 @@ class ProxyApp:
         sending = calls.send(call, raw=True)
         try:
             async with timed(sending) as reply:
-                # What is read on its way is unpacked first.
+                # A body is decompressed before it is read.
                 returned = returned_headers(reply.headers, changed=is_guarded) | dict(more or {})
                 await _send(send, Outcome(reply.status, returned, reply.chunks()))
         except UpstreamError as error:
@@ -358,7 +358,7 @@ def _told(error: HoldfastError, dialect: str) -> Outcome:
 
 
 def _with_warnings(outcome: Outcome, faults: Faults) -> Outcome:
-    """Return an answer whose headers tell of internal errors that the request survived."""
+    """Return the outcome with headers that report the internal errors of the request."""
     if not faults:
         return outcome
     warnings = filter(None, (*faults.warnings, outcome.headers.get(WARNING, "")))
@@ -391,7 +391,8 @@ async def _send(send: Send, outcome: Outcome, array: ArrayWriter | None = None) 
         await send({"type": "http.response.body", "body": body})
         return
     try:
-        pieces = aiter(body)  # before the head: whatever fails until then can be sent unedited
+        # before the head: after a failure up to here the request can still be sent unedited
+        pieces = aiter(body)
         await send(start)
         since = time.monotonic()
         async for piece in pieces:
@@ -426,7 +427,7 @@ _STATUS: tuple[tuple[type[HoldfastError], int], ...] = (
 
 
 def status_of(error: HoldfastError) -> int:
-    """The HTTP status of an error of ours."""
+    """Return the HTTP status of an error."""
     if isinstance(error, UpstreamError | OverloadedError):
         return error.status
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 502)

@@ -1,7 +1,7 @@
-"""Reads which client sent a request, its own ids of session and subagent, and what it is for.
+"""The client of a request, its ids of session and subagent, and the purpose of the request.
 
-client_ids: after incoming, before preparing. Tables say where each client puts what. All of it is
-hostile input: an id that does not look like one counts as none, and ids never reach logs.
+Tables list the headers and fields of each client. All of them are untrusted: an id with an unusual
+format counts as none, and ids are never logged.
 """
 
 from __future__ import annotations
@@ -104,9 +104,9 @@ def _codex_kind(value: str) -> str:
 
 
 SIDE = "side request"
-"""The purpose of a side request whose text says nothing more."""
+"""The purpose of a side request without a more specific one."""
 CONVERSATION = "conversation"
-"""The client says that it is none."""
+"""The client declares that the request is not a side request."""
 PURPOSES: tuple[tuple[str, Callable[[str], str], Mapping[str, str]], ...] = (
     # Claude Code 2.1.273; to another address than its vendor's only if the environment variable
     # CLAUDE_CODE_GATEWAY_HINT_HEADERS is 1
@@ -121,11 +121,11 @@ PURPOSES: tuple[tuple[str, Callable[[str], str], Mapping[str, str]], ...] = (
         "thread_title": "title",
     }),
 )  # fmt: skip
-"""Headers that say what a request is for, how they are read, and what their values mean."""
+"""Headers with the purpose of a request, their parsers, and the meanings of their values."""
 
 
 def sender_of(headers: Headers, conversation: Conversation) -> Sender:
-    """Return what a request says about the client that sent it."""
+    """Return the client, session and purpose of a request."""
     by_name = dict(headers)
     session, source = _first_id(SESSION_IDS, by_name, conversation.rest)
     of_client = tuple(agent for agent in AGENT_IDS if agent.client == source)

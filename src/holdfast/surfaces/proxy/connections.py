@@ -1,8 +1,8 @@
-"""Connections: how many there may be, how long one may say nothing, and what if none can be taken.
+"""Connections: their maximum number, their timeouts, and the handling of a full process.
 
-connections: after gate, before server. A place is held by a request, never by silence: uvicorn
-waits for headers without end, so a client that sends one byte a second (slowloris), or none, would
-keep its place for ever. What waits longest gives way when places run out.
+A slot belongs to a request, never to an idle connection: uvicorn waits for headers without limit,
+so a client that sends one byte a second (slowloris), or none, would keep its slot for ever. The
+longest idle connection is closed when slots run out.
 """
 
 from __future__ import annotations
@@ -35,18 +35,19 @@ from holdfast.surfaces.proxy.tenants import load_key
 HEADER_SECONDS = 20.0
 """From the first byte of a request, or from the connection, to the last byte of its headers."""
 KEEP_ALIVE_SECONDS = 120.0
-"""How long a connection may wait for its next request: longer than clients and gateways keep theirs
-(undici 4, httpx 5, aiohttp 15, ALB 60, nginx 75, Go 90). Who closes last is never surprised: with
-uvicorn's 5 seconds, requests met a connection that was just being closed, and were reset."""
+"""Seconds that a connection may wait for its next request: longer than clients and gateways keep
+theirs (undici 4, httpx 5, aiohttp 15, ALB 60, nginx 75, Go 90), so that the client closes first.
+With uvicorn's 5 seconds, requests arrived at a connection that was being closed, and were reset."""
 BACKLOG = 4_096
 """Connections that may wait to be taken: all clients may come at once, after a restart."""
 SPARE = 64
-"""Connections beyond the limit that are still heard: they are told that the proxy is full."""
+"""Connections above the limit that are still accepted, to answer that the proxy is full."""
 _OTHER_DESCRIPTORS = 128
-"""The store, the log, worker processes: what is open beside connections."""
+"""File descriptors of the store, the log and worker processes."""
 _MOST_DESCRIPTORS = 65_536
 MOST_CONNECTIONS = 10_000
-"""Where the system would allow more: each costs some 20 KB before it says a word."""
+"""The limit even if the system allows more: each connection costs some 20 KB before its first byte.
+"""
 AT_ONCE = 16
 """Connections that are taken before others have their turn: clients may come without end. Each has
 a request, which takes half a millisecond to read: with 64 at once a ping took twice as long."""
@@ -70,7 +71,7 @@ def raise_descriptors() -> int:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        except (ValueError, OSError):  # macOS allows less than it says
+        except (ValueError, OSError):  # macOS allows fewer than it reports
             return soft
         return wanted
     return wanted if soft == resource.RLIM_INFINITY else soft
@@ -88,7 +89,7 @@ class Connections:
     def __init__(self, most: int) -> None:
         self.most = most
         self.is_closing = False
-        """Whether the proxy was told to stop."""
+        """Whether the proxy is stopping."""
         self.busy: set[Connection] = set()
         self._waiting: dict[Connection, None] = {}
         """In the order in which they began to wait."""
@@ -98,10 +99,10 @@ class Connections:
 
     @property
     def closes_next(self) -> bool:
-        """Whether a connection is closed after its answer, and told so in it.
+        """Whether the connection is closed after its response, which then has `connection: close`.
 
-        Otherwise one that waits would be closed without notice to make room, and the next request
-        on it be lost.
+        Otherwise an idle connection would be closed without notice to make room, and the next
+        request on it would be lost.
         """
         return self.is_closing or len(self) > self.most
 
@@ -142,11 +143,11 @@ _MANY_LINES = 128
 
 
 _CLOSED = asyncio.Protocol()
-"""What a connection speaks that is closed."""
+"""The protocol of a closed connection."""
 
 
 class Connection(asyncio.Protocol):
-    """HTTP on one connection, whose client must say in time what it wants."""
+    """HTTP on one connection, with timeouts for the client."""
 
     def __init__(self, http: asyncio.Protocol, among: Connections) -> None:
         self._http = http
@@ -176,7 +177,8 @@ class Connection(asyncio.Protocol):
         try:
             self._http.data_received(data)
         except h11.LocalProtocolError:
-            # uvicorn answers 400 to bytes behind a request whose answer has begun: h11 forbids it.
+            # uvicorn answers 400 to bytes after a request whose response has begun, which h11
+            # forbids.
             if self._transport is not None:
                 self._transport.close()
             return
@@ -212,7 +214,7 @@ class Connection(asyncio.Protocol):
         return self._among.begin(self)
 
     def ended(self) -> None:
-        """The request was answered; uvicorn closes what is kept too long after that."""
+        """Handle the end of a response; uvicorn closes connections that are idle for too long."""
         self._requests -= 1
         if not self._requests:
             self._read_at_once(FIRST_READ)
@@ -225,7 +227,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def eof_received(self) -> bool | None:
-        """The client says no more."""
+        """Handle the end of the client's data."""
         return self._http.eof_received()
 
     def pause_writing(self) -> None:
@@ -263,7 +265,7 @@ class Connection(asyncio.Protocol):
             self._timer = None
 
     def _too_slow(self) -> None:
-        # Who said nothing would take an answer for that to its next request (RFC 9110, 15.5.9).
+        # An idle client would take this for the response to its next request (RFC 9110, 15.5.9).
         if self._began and isinstance(self._transport, asyncio.WriteTransport):
             self._transport.write(_TOO_SLOW)
         self.hang_up()
@@ -282,7 +284,7 @@ def new_connection(config: Config, state: ServerState, among: Connections) -> Co
 
 
 class Places:
-    """Lets a request in while there are places; the others are told so, in their dialect."""
+    """Admits requests while there are slots; others are refused in their dialect."""
 
     def __init__(
         self,
@@ -297,7 +299,7 @@ class Places:
         self._faults = faults
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or say when to come again."""
+        """Answer a request, or refuse it with a time to retry."""
         connection = scope.get("state", {}).get(_STATE)
         if connection is None:
             await self.app(scope, receive, send)
@@ -337,7 +339,7 @@ class Places:
 
 
 def _with_notice(connection: Connection, send: Send) -> Send:
-    """Return a `send` that says so in the answer if the connection is closed behind it."""
+    """Return a `send` that adds `connection: close` if the connection is closed afterwards."""
 
     async def noticed(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start" and connection.closes_next:
@@ -367,10 +369,10 @@ async def accept(
     among: Connections,
     at_once: int = AT_ONCE,
 ) -> None:
-    """Take connections until cancelled; where there are no descriptors left, pause and say so.
+    """Accept connections until cancelled; without free descriptors, pause and log it.
 
-    asyncio's own loop goes on with the next of its whole backlog then, and writes a traceback for
-    each and starts a timer for each: 110,000 in 14 seconds, and no time for anything else.
+    asyncio's own loop would continue with its whole backlog, and log a traceback and start a timer
+    for each: 110,000 in 14 seconds, with no time for anything else.
     """
     loop = asyncio.get_running_loop()
     told = -_TOLD_SECONDS

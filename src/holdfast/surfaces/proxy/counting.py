@@ -1,7 +1,7 @@
-"""Answer a client that asks how many tokens its request has: as many as would be sent.
+"""Answer requests for a token count: the count of the request that would be sent.
 
-counting: after exchange, before app. Clients shorten their history by this number; they need not,
-for what they will be charged is the request that fits.
+Clients shorten their history by this number. They need not, because they are charged for the fitted
+request.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from holdfast.wire import Conversation, read
 from holdfast.wire.strict import encode, parse
 
 _COUNTED_AS_IS = 1_000_000
-"""A larger body is counted as it stands: what would be sent is known once it was made to fit, and
-clients ask for counts more often than for answers."""
+"""A larger body is counted unfitted: fitting is expensive, and clients request counts more often
+than answers."""
 _BYTES_PER_TOKEN = 4
 
 
@@ -69,7 +69,7 @@ async def _tokens_to_send(
     finally:
         await off_loop(size // READING, partial(let_go_of, looked_at, session.state))
     if budget is not None and spoken(conversation) is not None:
-        tokens = min(tokens, budget)  # what it would be exactly is known once it is assembled
+        tokens = min(tokens, budget)  # the exact count is known once the turn is assembled
     return tokens
 
 

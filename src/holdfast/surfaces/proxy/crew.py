@@ -1,11 +1,10 @@
-"""Several worker processes on one port: started, watched, replaced, and ended together.
+"""Several worker processes on one port: started, watched, replaced and stopped together.
 
-crew: after server; the last word of the proxy where `serve_workers` is more than one. The parent
-answers no request. It opens the port and checks the store, then starts the workers, which share
-both: a session may go on in any of them, for whoever has an answer has its turn in the store. Each
-listens on a socket of its own, among which Linux deals the connections out; of one that all share,
-one that was awake took 12 of 13. The parent keeps all sockets open: connections that wait for a
-worker that died are taken by the one in its place.
+The parent answers no request. It opens the port and checks the store, then starts the workers,
+which share both: a session may continue in any of them, because each turn is in the store before
+the response ends. Each worker listens on a separate socket, among which Linux distributes
+connections; with one shared socket, one worker took 12 of 13. The parent keeps all sockets open, so
+that the replacement of a dead worker accepts its waiting connections.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def serve(settings: Settings, *, started: Callable[[Started], None]) -> None:
-    """Run the proxy until a signal ends it; `started` is told where it is."""
+    """Run the proxy until a signal stops it; `started` gets its addresses."""
     preflight.check(settings)
     remove_stale_folders()
     if settings.serve_workers == 1:
@@ -59,7 +58,8 @@ def serve(settings: Settings, *, started: Callable[[Started], None]) -> None:
         ]
         server.warm_up()  # once for all: the workers share these 45 MB
         gc.collect()
-        gc.freeze()  # what the workers share stays shared: the collector writes to what it looks at
+        # keeps shared memory shared: the collector writes to the objects that it visits
+        gc.freeze()
         _Crew(settings, listeners, sockets, folder).run(lambda: started(where))
     log.info(Fields(event="stopped"))
 
@@ -79,7 +79,7 @@ def _listeners(settings: Settings, stack: ExitStack) -> list[socket.socket]:
 
 
 async def _tried(settings: Settings, listener: socket.socket) -> Started:
-    """Open all that the workers will open, once: what cannot be is told before any starts."""
+    """Open once what the workers will open, to report errors before they start."""
     async with server.opened(settings) as service:
         return server.whereabouts(service, listener)
 
@@ -111,7 +111,7 @@ class _Crew:
         self._began: dict[int, float] = {}
         self._stopping = threading.Event()
         self._lifeline, self._held = os.pipe()
-        """Its end tells workers that their parent is gone, however it went."""
+        """Closing its end tells the workers that the parent is gone, for any reason."""
 
     def run(self, ready: Callable[[], None]) -> None:
         """Start all, and keep them going until a signal comes."""
@@ -128,7 +128,7 @@ class _Crew:
                 ready()
             self._watch()
         finally:
-            if not self._stopping.is_set():  # told twice, they would drop their answers
+            if not self._stopping.is_set():  # a second signal would drop their responses
                 self._stop()
             while self._numbers:
                 self._wait()
@@ -171,7 +171,8 @@ class _Crew:
         pid = os.fork()
         if pid == 0:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, who tells us
+            # Ctrl-C is for the parent, which stops the workers
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             os.close(reading)
             os.close(self._held)

@@ -1,9 +1,6 @@
-"""What a client gets of an answer: its outcome, what is told of its calls, and a stream that ends.
+"""The response for a client: its outcome, the headers about its calls, and a stream with an end.
 
-delivery: after remembering, before exchange.
-
-All of an upstream's answer that comes in one piece, as the client is to have it. The network itself
-is in calling/.
+Includes complete responses in the client's format. The network code is in upstream/.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from holdfast.wire.responses import input_tokens
 
 
 class Outcome(NamedTuple):
-    """What the client gets: an answer in one piece, or a stream."""
+    """A response for the client: complete, or a stream."""
 
     status: int
     headers: dict[str, str]

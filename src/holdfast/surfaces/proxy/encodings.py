@@ -1,7 +1,7 @@
-"""A request's body unpacked, as its `content-encoding` says, within the bounds of a plain one.
+"""Decompression of a request's body by its `content-encoding`, with the limits of a plain body.
 
-encodings: before app, which unpacks what is to be read and passes the rest on as it came. Codex
-sends zstd, and HTTP clients can be told to send gzip; the upstream gets what was unpacked.
+app decompresses bodies that it reads and forwards others unchanged. Codex sends zstd, and HTTP
+clients can be configured to send gzip; the upstream gets the decompressed body.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import zstandard
 from holdfast.errors import LimitError, WireError
 
 ACCEPTED = "gzip, deflate, zstd"
-"""What a client may pack its body with."""
+"""Accepted compressions of a body."""
 
 _MOST_LAYERS = 2
-"""Encodings of one body; a third is an attack, for each multiplies what one byte can become."""
+"""Encodings of one body; a third is an attack, because each multiplies the size of one byte."""
 _MOST_FRAMES = 1_000
 """Parts that follow each other in one body; without an end, empty ones would keep us for long."""
 _SIP = 512
-"""Bytes that are read at once: four of zstd may stand for 128 KiB, so these for 16 MiB."""
+"""Bytes read at once: four of zstd may represent 128 KiB, so these 16 MiB."""
 _MOST_WINDOW = 8 * 2**20
 """Bytes of memory that a zstd frame may ask for (RFC 9659 allows no more in HTTP)."""
 
@@ -32,12 +32,12 @@ class UnknownEncodingError(WireError):
 
 
 def unpacked(body: bytes, encoding: str, most: int) -> bytes:
-    """The body without its encodings; of at most `most` bytes, whatever it is packed from.
+    """Return the decompressed body, of at most `most` bytes.
 
     Raises:
         UnknownEncodingError: an encoding is none of `ACCEPTED`.
-        LimitError: there is more in it than may be sent at once.
-        WireError: it is not packed as it says.
+        LimitError: the body is larger than allowed.
+        WireError: the body does not match its encoding.
     """
     names = [name.strip().lower() for name in encoding.split(",")]
     layers = [name for name in names if name not in ("", "identity")]
@@ -72,7 +72,7 @@ def _within(most: int, name: str, body: bytes) -> bytes:
                 )
             pieces.append(piece)
     except (zlib.error, zstandard.ZstdError, EOFError):
-        # Not chained: what a library says of the bytes may quote them.
+        # Not chained: a library's error may quote the bytes.
         raise WireError(
             f"the body is not packed as {name}",
             where="content-encoding",
@@ -114,7 +114,8 @@ _READERS: Mapping[str, Callable[[bytes], _Reader]] = {
 
 
 def _pieces(body: bytes, begin: Callable[[bytes], _Reader]) -> Iterator[bytes]:
-    """What is in a body: members of gzip (RFC 1952) and frames of zstd (RFC 8878) may follow."""
+    """Yield the body's pieces: gzip members (RFC 1952) and zstd frames (RFC 8878) may repeat.
+    """
     at = 0
     for _ in range(_MOST_FRAMES):
         reader = begin(body)

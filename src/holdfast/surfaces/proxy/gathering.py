@@ -1,8 +1,8 @@
-"""What all worker processes of a proxy counted, from whichever of them is asked.
+"""The counters of all worker processes, from any of them.
 
-gathering: after metrics, before service. Each worker answers the others at a Unix socket that the
-parent made before it started any: who takes the place of a worker that died has the same one.
-Nothing is written anywhere, so a request costs nothing for it, and what is told is never old.
+Each worker answers the others at a Unix socket that the parent created before it started any; the
+replacement of a dead worker uses the same one. Nothing is written, so requests cost nothing for it,
+and the figures are current.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Peers:
         self.number = number
         self.total = len(sockets)
         self.folder = folder
-        """Where they share what must outlive each of them; the parent removes it."""
+        """Folder for data that outlives a worker; the parent removes it."""
         self._own = sockets[number]
         self._addresses = {n: sock.getsockname() for n, sock in enumerate(sockets) if n != number}
 
     @asynccontextmanager
     async def answering(self, counted: Callable[[], Sequence[Counted]]) -> AsyncIterator[None]:
-        """Tell the others what was counted here, whenever one of them asks."""
+        """Serve this worker's counters to the others."""
 
         async def tell(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.write(msgspec.msgpack.encode(counted()))
@@ -78,8 +78,8 @@ async def _asked(address: str) -> list[Counted] | None:
 class Labelled:
     """The counters of all workers for Prometheus, each with the number of its worker.
 
-    They are not summed: a worker that is replaced begins at zero, and only of a series of its own
-    can Prometheus tell.
+    They are not summed: the counters of a replaced worker start at zero, which Prometheus detects
+    only in separate series.
     """
 
     def __init__(self, by_worker: dict[int, Sequence[Counted]]) -> None:

@@ -1,7 +1,7 @@
-"""Whether the store can be used: looked at for as long as somebody asks for the proxy's health.
+"""Health of the store, checked while somebody requests the proxy's health.
 
-health: after telemetry, before service. Requests tell of a store that fails them; without requests,
-as when a load balancer has taken the proxy out, only a look at the store can.
+Requests reveal a failing store; without requests, as when a load balancer has removed the proxy,
+only a check does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from holdfast.surfaces.proxy.telemetry import Telemetry
 
 _PAUSE_SECONDS = 0.5
 _OLD_SECONDS = REQUEST_SECONDS + _PAUSE_SECONDS
-"""A look that is older is not believed: the truth is told within three seconds."""
+"""Seconds after which a check is too old: health must be right within three seconds."""
 _WATCH_SECONDS = 90.0
 """How long the store is watched after somebody asked: container runtimes ask every 30 seconds. So
 the answer does not wait for the store, and an idle proxy that nobody asks leaves it alone."""

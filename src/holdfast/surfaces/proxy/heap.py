@@ -1,9 +1,8 @@
-"""Memory goes back to the system once a large request is answered, or a connection is closed.
+"""Memory is returned to the system after a large request, or when a connection is closed.
 
-heap: before app and server. glibc keeps what was freed for later, in as many heaps as there were
-threads, and takes ever larger blocks out of them: after twenty requests of 20 MB a proxy that held
-almost nothing looked like one of 1.8 GB. Elsewhere than on glibc nothing is done, and nothing is
-needed on most systems. What refers to itself is freed by Python's collector alone, whose full look
+glibc keeps freed memory in as many heaps as there were threads, and takes ever larger blocks out of
+them: after twenty requests of 20 MB a nearly empty proxy had 1.8 GB. On other systems nothing is
+done, and most need nothing. Reference cycles are freed only by Python's collector, whose full run
 comes once in some 100,000 requests: see server.py.
 """
 
@@ -23,10 +22,10 @@ _HEAPS = 2
 
 
 def use_few_heaps() -> None:
-    """Let large blocks be mapped on their own, so that each goes back when it is freed.
+    """Let large blocks be mapped separately, so that each is returned when it is freed.
 
-    glibc raises that threshold by itself with the first large block that is freed; set once, it
-    stays.
+    glibc raises this threshold itself with the first large block that is freed; a value that was
+    set is kept.
     """
     mallopt = _of_glibc("mallopt")
     if mallopt is not None:
@@ -36,7 +35,7 @@ def use_few_heaps() -> None:
 
 
 async def give_back_after(work: Awaitable[None]) -> None:
-    """Give back what is free inside the heaps once work is done; it takes milliseconds."""
+    """Return free heap memory to the system after some work; it takes milliseconds."""
     await work
     await asyncio.to_thread(give_back)
 
@@ -49,11 +48,11 @@ def give_back() -> None:
 
 
 def free_closed_transports() -> None:
-    """Let asyncio's transports be free as soon as they are closed, to clients and upstreams.
+    """Let asyncio's transports be freed as soon as they are closed, to clients and upstreams.
 
-    Each keeps a method of its own that reads or writes, and so refers to itself: a kilobyte for
-    each connection until a full collection. With TLS the transport is inside aiohttp's, out of
-    reach, so that it is done for all of them.
+    Each keeps a bound method of itself, a reference cycle: a kilobyte for each connection until a
+    full collection. With TLS the transport is inside aiohttp's, out of reach, so the patch applies
+    to all.
     """
     transport = getattr(asyncio.selector_events, "_SelectorTransport", None)
     lose = getattr(transport, "_call_connection_lost", None)
@@ -72,7 +71,7 @@ def free_closed_transports() -> None:
 
 
 def _nothing() -> None:
-    """What a closed transport reads and writes."""
+    """The read and write callback of a closed transport."""
 
 
 @cache

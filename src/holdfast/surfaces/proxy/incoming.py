@@ -33,10 +33,11 @@ class Upload:
         self._over = asyncio.Event()
         self._left = False
         self._read = b""
-        """The body as far as `whole` has read it: after an internal error it is sent as it came."""
+        """The body as far as `whole` has read it: after an internal error it is sent unchanged."""
         self._is_complete = False
         self.failure: TooSlowError | None = None
-        """Why it ended too early: a library that sends the pieces on has no words of its own."""
+        """The reason for an early end: a library that forwards the pieces has no error of its own.
+        """
 
     async def whole(self, most: int) -> bytes:
         """All of it; more than is allowed is heard out for a while, then refused.
@@ -64,9 +65,9 @@ class Upload:
         return self._read
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """One piece after the other: the next is taken from the client when this one is gone.
+        """Yield the pieces of the body, each after the previous one was consumed.
 
-        After `whole` was interrupted by an internal error, the bytes that it had read come first.
+        After an internal error interrupted `whole`, the bytes that it had read come first.
         """
         if self._read:
             yield self._read
@@ -96,7 +97,7 @@ class Upload:
             if message["type"] == "http.disconnect":
                 self._left = True
                 self._over.set()
-                await asyncio.Event().wait()  # whoever waits for `until_gone` ends this
+                await asyncio.Event().wait()  # the caller that waits for `until_gone` cancels this
             more = message.get("more_body", False)
             self._is_complete = not more
             if part := message.get("body", b""):
@@ -124,6 +125,6 @@ class Incoming(NamedTuple):
 
     @property
     def wants_array(self) -> bool:
-        """Whether the stream goes out as a JSON array: Gemini's way without `alt=sse`."""
+        """Whether the stream is a JSON array: Gemini's format without `alt=sse`."""
         gemini = self.route.dialect == "gemini"
         return gemini and self.route.streams and "alt=sse" not in self.query

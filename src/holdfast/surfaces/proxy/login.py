@@ -1,8 +1,8 @@
-"""How a person with a browser shows a token: a form once, then a cookie that expires.
+"""Login of a person with a browser: a form once, then a cookie that expires.
 
-login: after tenants, before gate and the pages. A browser cannot send a header of ours, and an
-address with a token in it would lie in histories and logs. The cookie is signed with the token
-itself: whoever changes the token ends every login, and no server need remember any.
+A browser cannot send our header, and a token in an address would be stored in histories and logs.
+The cookie is signed with the token itself: changing the token ends every login, without state on
+the server.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _MINUTE = 60.0
 _MOST_KNOWN = 1_000
 _MOST_ADDRESSES = 1_000
 _OPEN = (LOGIN, "/static/")
-"""What is shown to who has not logged in: the form, and what it looks like."""
+"""Paths without a login: the form, and its styles."""
 _PAGES = (
     "/sessions", "/refs", "/tenants", "/tools", "/stats", "/metrics", "/lost", "/live",
     "/accuracy", "/settings", "/export.", LOGOUT,
 )  # fmt: skip
 _FORMS = ("/delete", "/put-back")
-"""What a page may change, by the ends of the paths."""
+"""The ends of the paths that a page may post to."""
 
 
 class Logins:
-    """Who is logged in, and who tries to be."""
+    """The open logins, and failed attempts."""
 
     def __init__(
         self,
@@ -63,11 +63,11 @@ class Logins:
         """Addresses with the tokens that were right there, as hashes."""
 
     def refuses_guess(self, address: str, credentials: Collection[str]) -> bool:
-        """Return whether the tokens in a request's headers are not looked at, for now.
+        """Return whether the tokens in a request's headers are ignored for now.
 
-        After too many wrong ones from an address, right ones are refused too: an answer to each
-        guess is all that guessing needs. What was right there before stays right, so that nobody
-        locks others out who use the same gateway.
+        After too many wrong tokens from an address, correct ones are refused too, because any
+        answer to a guess helps an attacker. Tokens that were valid there before stay valid, so that
+        nobody can lock out others on the same gateway.
         """
         if not credentials:
             return False
@@ -114,7 +114,7 @@ class Logins:
             self._failed.popitem(last=False)
 
     def token_of(self, header: str) -> str | None:
-        """The name of the token that a cookie header stands for; None if it stands for none."""
+        """The name of the token in a cookie header; None if there is none."""
         value = _cookie(header)
         signed, _, signature = value.rpartition(".")
         expires, _, nonce = signed.partition(".")
@@ -137,7 +137,7 @@ class Logins:
         return nonce in self._notes.read_text().splitlines()
 
     def end(self, header: str) -> None:
-        """Log out: the cookie is worth nothing from here on, wherever else it may lie."""
+        """Log out: the cookie becomes invalid everywhere."""
         if self.token_of(header) is None:
             return
         expires, nonce, _ = _cookie(header).split(".")
@@ -151,7 +151,8 @@ class Logins:
     def lets_in(self, path: str, method: str, cookie: str) -> bool:
         """Whether a request without a token may pass: to the form, or to pages with a login.
 
-        Never to a provider: what a page of another site could make a browser do costs money there.
+        Never to a provider, because a page of another site could make the browser spend money
+        there.
         """
         if path.startswith(_OPEN):
             return True

@@ -13,12 +13,12 @@ from holdfast.wire.responses import CONTINUED, Relay, watch
 
 
 class Meter:
-    """What is known of one stream."""
+    """The measures of one stream."""
 
     def __init__(self, dialect: str, faults: Faults) -> None:
         self.usage: dict[str, Any] = {}
         self.ended = False
-        """The stream has said its last word."""
+        """Whether the stream has ended."""
         self.works = False
         """Whether the stream could be read so far."""
         self._faults = faults

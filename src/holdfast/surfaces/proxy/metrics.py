@@ -154,7 +154,7 @@ class Metrics:
         return known
 
     def counted(self) -> list[Counted]:
-        """Everything, as workers tell it to each other."""
+        """Return all counters, in the format for other workers."""
         return [
             Counted(
                 metric.name,
@@ -173,10 +173,10 @@ class Metrics:
 
     @staticmethod
     def queue_text(figures: QueueFigures) -> bytes:
-        """The queue of the store in Prometheus' text format.
+        """Return the queue of the store in Prometheus' text format.
 
-        It is the same for all workers of a proxy, and so told by the one that is asked: summed over
-        them, it would be too deep by as many times.
+        It is the same for all workers of a proxy, so the requested worker alone reports it: a sum
+        would count it several times.
         """
         registry = CollectorRegistry()
         gauge = partial(Gauge, namespace=_NAMESPACE, registry=registry)

@@ -1,7 +1,6 @@
-"""The offline model behind the proxy: answers in every dialect, without key or network.
+"""The offline model of the proxy: answers in every dialect, without key or network.
 
-offline: after sending and routes, beside the network. It is asked as an upstream is, so that a
-newcomer sees everything else work as it would with one.
+It is called like an upstream, so that a newcomer sees everything else work as it would with one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A request made ready to go out: its session, its limit, and what is told of it.
-
-preparing: after expansions, before exchange.
-"""
+"""Preparation of a request: its session, its limit, and its response headers."""
 
 from __future__ import annotations
 
@@ -43,22 +40,23 @@ class Prepared(NamedTuple):
     """A request that may go out."""
 
     asked: Conversation
-    """What the client sent."""
+    """The client's request."""
     body: bytes
     session: Session
     fitted: Fitted | None = None
-    """What goes out; None where nothing is known of it."""
+    """The sent request; None if nothing is known about it."""
     options: FitOptions | None = None
-    """How it was made to fit; None where it was not."""
+    """The options that it was fitted with; None if it was not fitted."""
     told: Fitted | None = None
-    """What the client is told of: that which went out, or which would have."""
+    """The request that the response headers describe: the sent one, or the one that would be sent.
+    """
     warnings: tuple[str, ...] = ()
     unedited: bool = False
     """The client's own bytes go out after an internal error, and the answer passes as it comes."""
 
     @property
     def sent(self) -> Conversation:
-        """The conversation that goes out, from which hidden calls go on."""
+        """The sent conversation, which hidden calls continue."""
         return self.asked if self.fitted is None else self.fitted.state.sent
 
     @property
@@ -74,7 +72,7 @@ class Prepared(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
-        """What the proxy tells about what it did."""
+        """Return the response headers that report the edits."""
         headers = {f"{PREFIX}session": self.session.name}
         if self.told is not None:
             headers[f"{PREFIX}tokens"] = str(self.told.tokens)
@@ -110,7 +108,7 @@ class Preparing:
         self._continues = incoming.route.dialect in CONTINUED
         """Whether calls of our tools would be answered: else none is offered, nothing is cited."""
         self.model = dispatch.model
-        """What is asked for in the end: by this name it is counted."""
+        """The requested model after routing, whose tokens are counted."""
         self._lazy = lazy_rules(service.settings, dispatch.targets, incoming.route.dialect)
         self.engine = engine
         """That of the tenant who asks."""
@@ -118,7 +116,7 @@ class Preparing:
         """The session of the request, once it is known."""
 
     async def prepare(self, conversation: Conversation) -> Prepared:
-        """Make the request fit, with what was decided for its session before."""
+        """Fit the request, with the earlier decisions of its session."""
         engine, switches = self.engine, self.incoming.switches
         try:
             session = await self._session_of(conversation)
@@ -156,8 +154,8 @@ class Preparing:
     async def replay(self, conversation: Conversation) -> Prepared | None:
         """Prepare the request with the edits of the session's last one, and no others.
 
-        None if that had none: then the client's own bytes say the same. Where history was folded
-        they may not fit the window, and hidden turns would be missing in them.
+        Returns None if that had none: then the client's own bytes are equal. With folded history
+        those may not fit the window, and hidden turns would be missing in them.
         """
         session = self._session
         if session is None or session.state is None or self.is_signed:
@@ -181,10 +179,10 @@ class Preparing:
         return self._prepared(conversation, session, fitted, options, warnings)
 
     async def unedited(self, conversation: Conversation, faults: Faults) -> Prepared:
-        """Prepare the client's own bytes; the turn is recorded where that is possible.
+        """Prepare the client's own bytes; the turn is recorded if that is possible.
 
-        A policy that refuses to store secrets is applied while a request is made to fit, which it
-        was not: so nothing of it is recorded then.
+        A policy that refuses to store secrets is applied during fitting, which did not happen: so
+        nothing is recorded then.
         """
         check_unmasked(self.service.settings.privacy_policy)
         body, fitted = self.incoming.body, None
@@ -209,12 +207,12 @@ class Preparing:
     async def _made(
         self, session: Session, conversation: Conversation, options: FitOptions
     ) -> tuple[Fitted, tuple[str, ...]]:
-        """The request as it goes out, in the mode that is asked for; and what to tell of that."""
+        """Return the request in the requested mode, and the one to report."""
         budget = self.turn_budget
         if budget is None:
             fitted = await session.fit(conversation, options)
             return fitted, fitted.warnings
-        # The budget is that of a turn: what the model opens in it may go up to its own limit.
+        # The budget limits the turn: the model's openings may use its window.
         options = msgspec.structs.replace(
             options, limit=self.service.settings.request_limit or None
         )
@@ -222,7 +220,7 @@ class Preparing:
         return turn.fitted, (*turn.fitted.warnings, *filter(None, [turn.warning]))
 
     def options(self, conversation: Conversation) -> FitOptions:
-        """How the request is to be made to fit."""
+        """Return the options for fitting the request."""
         route, switches = self.incoming.route, self.incoming.switches
         settings, defaults = self.service.settings, self.engine.options
         # Of several answers only one could be continued.
@@ -235,7 +233,7 @@ class Preparing:
             rules=switches.citing(defaults.rules),
             cites=defaults.cites and switches.cite and continues,
             opens=defaults.opens and continues,
-            # A client that names the switch has decided; assembled turns have tools of ours.
+            # A header of the client has precedence; assembled turns use our tools.
             in_place=switches.offer_expand is None and self.turn_budget is None,
             offer_expand=switches.offer_expand or defaults.offer_expand,
             lazy=switches.deferring(self._lazy),
@@ -255,7 +253,7 @@ class Preparing:
         return Prepared(conversation, body, session, fitted, told=told, warnings=told.warnings)
 
     async def _as_signed(self, conversation: Conversation, session: Session) -> Prepared:
-        """The request as it came, counted: one changed byte, and its signature would not hold."""
+        """Return the unchanged request, counted: any change would invalidate its signature."""
         model = self.model or conversation.model or ""
         limit = request_limit(conversation, self.engine.options.registry, model=model)
         fitted = await self._unchanged(conversation, model, limit)
@@ -264,7 +262,7 @@ class Preparing:
         )
 
     async def unsent(self, conversation: Conversation, edit: Edit) -> Prepared:
-        """The request as one that goes nowhere: it is answered from memory, as the edit says."""
+        """Return the request as one that is not sent: the cache answers it, as the edit records."""
         session = await self._session_of(conversation)
         model = self.options(conversation).model
         fitted = await self._unchanged(conversation, model, 0, (edit,))
@@ -296,7 +294,7 @@ class Preparing:
         return prepared.fitted.count.upper <= limit
 
     def count(self, conversation: Conversation, model: str) -> TokenCount:
-        """Count with what was learnt."""
+        """Count tokens with calibration."""
         return count(conversation, model=model, calibration=self.engine.calibration)
 
 

@@ -1,7 +1,7 @@
-"""Read a request with what is known from the one before, so that only what was added is read.
+"""Parsing of a request that reuses the previous one, so that only new messages are read.
 
-recent: before service. Clients send their whole history with each
-request: what begins with the same bytes is the same, and is not parsed or hashed again.
+Clients send their whole history with each request: a prefix with the same bytes is neither parsed
+nor hashed again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from holdfast.wire import Conversation, read
 from holdfast.wire.strict import Limits
 
 _BEGINNING = 1_000
-"""Bytes by which a request is looked up; what begins alike is compared as far as it goes."""
+"""Bytes of the look-up key; requests with the same key are compared as far as they are equal."""
 _MOST_ALIKE = 8
 """Conversations with the same beginning, such as a long system text, that are kept in mind."""
 _MOST_BYTES = 32_000_000
@@ -21,7 +21,7 @@ _MOST_BYTES = 32_000_000
 
 
 _MOST_BEGINNINGS = 200
-"""A conversation read costs many times its bytes, and sessions that rest are better let go."""
+"""A parsed conversation takes many times its bytes, so idle ones are released."""
 
 
 Key = tuple[str, str, bytes]
@@ -38,7 +38,7 @@ class Recent:
         self._lock = threading.Lock()  # large bodies are read in threads
 
     def before(self, body: bytes, dialect: str, tenant: str = "") -> Conversation | None:
-        """The conversation that a request goes on from."""
+        """Return the conversation that a request continues."""
         with self._lock:
             alike = tuple(self._known.get((tenant, dialect, body[:_BEGINNING]), ()))
         return next((earlier for earlier in alike if _goes_on(body, earlier)), None)
@@ -46,9 +46,9 @@ class Recent:
     def read(
         self, body: bytes, dialect: str, tenant: str = "", before: Conversation | None = None
     ) -> Conversation:
-        """Read a request; messages that were read before are the same objects again.
+        """Parse a request; messages that were parsed before are the same objects again.
 
-        What is known of a message goes with it, so tenants share none.
+        Cached values belong to a message, so tenants share none.
         """
         conversation = read(body, dialect, previous=before, limits=self._limits)
         with self._lock:

@@ -1,7 +1,6 @@
-"""What a request says of its own size: its model, the longest answer, what it refers to.
+"""The facts in a request's body: its model, the maximum answer, the objects it refers to.
 
-request_facts: after provider_objects, before upstream_calls. The body is read once for both the
-daily limits and the objects that it names.
+The body is read once for both the daily limits and the objects that it names.
 """
 
 from __future__ import annotations
@@ -46,23 +45,23 @@ def is_free(method: str, path: str, *, has_body: bool) -> bool:
 
 
 class RequestFacts(NamedTuple):
-    """What a body says."""
+    """The facts in a body."""
 
     size: int
     """Bytes."""
     model: str = ""
     output: int | None = None
-    """Most tokens of all answers together; None if the request does not say."""
+    """Maximum tokens of all answers together; None if the request sets none."""
     is_held: bool = False
-    """Whether the provider adds to the input: files, addresses, a history, tools of its own."""
+    """Whether the provider adds to the input: files, addresses, a history, its own tools."""
     names: frozenset[str] = frozenset()
     """Objects at the provider."""
     is_background: bool = False
-    """Whether the provider goes on with the answer when its client has left."""
+    """Whether the provider continues the answer after its client has left."""
 
 
 def read_facts(body: bytes, family: Family) -> RequestFacts:
-    """Return what a body says; WireError if it cannot be read as strict JSON."""
+    """Return the facts in a body; WireError if it is not strict JSON."""
     value = parse(body) if body else None
     if not isinstance(value, dict):
         return RequestFacts(len(body), is_held=True)
@@ -83,7 +82,7 @@ def _key(name: str) -> str:
 
 
 def _longest_output(value: dict[str, Any]) -> int | None:
-    """Return the sum over all answers; None if it is not said."""
+    """Return the sum over all answers; None if it is not set."""
     batch = value.get("requests")
     if isinstance(batch, list):  # Anthropic's batches
         params = [one.get("params") for one in batch if isinstance(one, dict)]
@@ -161,7 +160,7 @@ def estimate_call(
     model: str = "",
     tokens: int | None = None,
 ) -> CallEstimate:
-    """Return what a request may use; `tokens` is its input where that was counted."""
+    """Return the maximum use of a request; `tokens` is its input if that was counted."""
     name = model or facts.model
     limits = registry.resolve(name) if name else registry.resolve("unknown:unknown")
     output = limits.max_output_tokens if facts.output is None else facts.output

@@ -1,6 +1,6 @@
-"""Which dialect a path speaks, what is asked for there, and errors for wrong paths and methods.
+"""The dialect and the operation of each path, and errors for wrong paths and methods.
 
-routes: the first word of the proxy. What is not listed here passes through untouched.
+Paths that are not listed here are forwarded unchanged.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _GEMINI = re.compile(
     r"/v1(?:beta|alpha)?/(?:models|tunedModels)/([^/:]+):"
     r"(generateContent|streamGenerateContent|countTokens)"
 )
-# The path is decoded by now: a model's ARN has colons and slashes of its own.
+# The path is decoded here: a model's ARN contains colons and slashes.
 _CONVERSE = re.compile(r"/model/(.+)/(converse|converse-stream)")
 _DEPLOYMENT = re.compile(r"/openai/deployments/[^/]+/(chat/completions|responses)")
 _PREFIXES = ("/openai/v1/", "/api/v1/")
@@ -97,7 +97,7 @@ def route(method: str, path: str) -> Route | None:
 
 
 def _plain(path: str) -> str:
-    """A path as OpenAI writes it: Azure and OpenRouter put words of their own before it."""
+    """Return the path in OpenAI's form: Azure and OpenRouter add a prefix."""
     if match := _DEPLOYMENT.fullmatch(path):
         return f"/v1/{match[1]}"
     return path[path.index("/v1/") :] if path.startswith(_PREFIXES) else path
@@ -160,7 +160,7 @@ def unanswered(method: str, path: str, family: Family | None, host: str) -> Upst
 
 
 BARE = tuple(path.removeprefix("/v1") for path in _ROUTES if path.startswith("/v1/"))
-"""Where clients ask whose base URL lacks its `/v1`; there they are told."""
+"""Paths of clients whose base URL lacks `/v1`; the response names the missing part."""
 
 
 def only_address(path: str) -> str:

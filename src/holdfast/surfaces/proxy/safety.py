@@ -1,10 +1,9 @@
-"""Who may ask: the right host, no foreign page, and the token where one is needed.
+"""Access checks: the host, the origin, and the token if one is needed.
 
-safety: before gate, which asks here about every request, whatever its path.
-
-Whose sessions a person or a program may look at: in the dashboard, in /stats and /metrics. Who has
-`serve_token` sees all tenants, and so does who sits at a proxy without tokens, which only its own
-machine can reach; a named token, or a key that is sent along, sees its own.
+gate calls them for every request, on any path. They also decide which sessions a person or a
+program may see, in the dashboard, in /stats and /metrics. The holder of `serve_token` sees all
+tenants, and so does the user of a proxy without tokens, which only its own machine can reach; a
+named token, or a key, sees its own tenant.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 TOKEN_MISSING = 401
 _LOOPBACK_NAMES = frozenset({"localhost"})
 _OWN_SITES = frozenset({"", "none", "same-origin"})
-"""What browsers say of their own address bar and of the proxy's own pages. `same-site` is another
-port of the same machine: any program's page."""
+"""`Sec-Fetch-Site` of the browser's address bar and of the proxy's own pages. `same-site` is
+another port of the same machine, which may be any program's page."""
 
 _LONGEST_HOST = 300
 """Characters of a host that are looked at: DNS allows 253, and a port is five."""
@@ -77,10 +76,10 @@ def _answers_to(netloc: str, own_host: str, names: tuple[str, ...]) -> bool:
 
 
 def _is_own(headers: Mapping[str, str], settings: Settings) -> bool:
-    """Whether a page that asks is the proxy's own: at the same host and the same port.
+    """Return whether a page is the proxy's own: at the same host and the same port.
 
-    Behind a gateway that has a name of its own, that name is in `serve_names`, with its port if
-    that is not the default: browsers write an origin so.
+    The name of a gateway is in `serve_names`, with its port if that is not the default, because
+    browsers write an origin in that form.
     """
     origin = headers.get("origin", "").lower()
     site = origin.partition("://")[2]
@@ -96,7 +95,7 @@ def _host_of(netloc: str) -> str:
 
 
 class View:
-    """What one who looks may see."""
+    """The access of a viewer."""
 
     def __init__(self, service: Service, own: str | None) -> None:
         self._service = service
@@ -114,7 +113,7 @@ class View:
         return not own_tokens(self._service.settings)
 
     async def tenants(self) -> list[str]:
-        """The tenants to be seen, who was there last first."""
+        """Return the visible tenants, most recently used first."""
         return [self.own] if self.own is not None else await self._service.tenants.all()
 
     async def scopes(self) -> list[Scope]:
@@ -124,7 +123,7 @@ class View:
 
 
 async def view_of(service: Service, request: Request) -> View:
-    """What the one behind a request may see."""
+    """Return the access of the sender of a request."""
     settings = service.settings
     who = asking(request.headers.items(), request.url.query, settings)
     login = service.logins.token_of(request.headers.get("cookie", ""))

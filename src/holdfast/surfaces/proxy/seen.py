@@ -1,7 +1,6 @@
-"""One request while it is answered: what will be counted, logged and traced of it.
+"""The data of one request for metrics, logs and spans, collected while it is answered.
 
-seen: after sending, before metrics, logs and tracing. It holds ids, counts and times, and nothing
-of what was said.
+Contains ids, counts and times, and no text of the conversation.
 """
 
 from __future__ import annotations
@@ -61,10 +60,10 @@ class RequestSeen:
         self.tenant = ""
         """Whose request it is, once that is known."""
         self.provider = ""
-        """Who answers it, once it was sent: `Anthropic`, or the name of an upstream."""
+        """The name of the upstream that answers, such as `Anthropic`."""
         self.session = ""
         self.status = 0
-        """What the client was told; 0 if it has not been told anything."""
+        """The status sent to the client; 0 if none was sent yet."""
         self.streams = False
         self.size = 0
         """Bytes of the request, where it was read."""
@@ -77,11 +76,11 @@ class RequestSeen:
         self.slot: Slot | None = None
         """Its place among the requests at work; None while it has none."""
         self.turn: asyncio.Task[Turn | None] | None = None
-        """What the engine writes down of it, once it has."""
+        """The engine's record of the turn, once it exists."""
         self.upstream = 0.0
         """Time spent waiting for the upstream."""
         self.client = 0.0
-        """Time spent waiting for the client: for its body, and until it takes what it gets."""
+        """Seconds spent waiting for the client: for its body, and until it reads its response."""
         self.total = 0.0
         self.is_open = True
         """Whether the client still waits for its answer, or a part of it."""
@@ -100,13 +99,13 @@ class RequestSeen:
             slot.release()
 
     def failed_with(self, error: HoldfastError) -> None:
-        """An error of ours ends it; its text may name what was sent, so its kind is kept."""
+        """Record the kind of the error that ended the request; its text may quote the request."""
         self.failure = type(error).__name__
         if isinstance(error, StoreError):
             self.store_failed_with(error)
 
     def store_failed_with(self, error: StoreError) -> None:
-        """The store could not do what was asked of it."""
+        """Record a failure of the store."""
         self.store_failed = True
         self.store_failure = str(error)
 

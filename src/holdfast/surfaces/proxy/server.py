@@ -58,15 +58,15 @@ from holdfast.upstream.network import HttpSending
 from holdfast.wire.strict import Limits
 
 DRAIN_SECONDS = 600
-"""Time that open responses get after SIGTERM: long responses of reasoning models take minutes. A
-second signal ends them at once, and service managers have a timeout of their own."""
+"""Seconds that open responses get after SIGTERM: long responses of reasoning models take minutes. A
+second signal ends them at once, and service managers have their own timeout."""
 _LAST_SECONDS = 2.0
 """How long requests may take to end after they were cancelled."""
 _READ_BYTES = 8_192
 """Of an upstream at once: parsed in one step, 1,400 chunks of one byte take 5 ms. Clients have
 their own measure: see connections."""
 PAGES: tuple[Callable[[Service], list[BaseRoute]], ...] = (dashboard.routes, telemetry.routes)
-"""What the proxy shows beside the providers' paths: each gives its routes for a service."""
+"""The proxy's own pages: each function returns its routes for a service."""
 
 
 @asynccontextmanager
@@ -87,7 +87,7 @@ async def opened(settings: Settings, peers: Peers | None = None) -> AsyncIterato
 
 
 def application(service: Service) -> Starlette:
-    """The application; the gate stands before every route, those of pages too."""
+    """Return the application; the gate covers every route, also those of pages."""
     routes: list[BaseRoute] = [
         Route(HEALTH, partial(_health, service), methods=["GET"]),
         *(route for page in PAGES for route in page(service)),
@@ -142,8 +142,8 @@ class Server(uvicorn.Server):
                 log_level="critical",  # its tracebacks might hold content; ours do not
                 access_log=False,
                 server_header=False,
-                # uvicorn believes every local client what x-forwarded-for says: with another
-                # address in each request nobody would ever have to wait after wrong tokens.
+                # uvicorn trusts x-forwarded-for from local clients: with another address in each
+                # request nobody would ever have to wait after wrong tokens.
                 proxy_headers=False,
                 # Its type is int, and it is handed to asyncio as it is.
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,  # type: ignore[arg-type]
@@ -160,7 +160,7 @@ class Server(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to take requests, and say so."""
+        """Start to accept requests, and report it."""
         await super().startup(sockets=[])  # connections are taken here: see `accept` for why
         # Of workers that share a socket, the first to wake would take all that wait.
         at_once = AT_ONCE if self._service.peers is None else 1
@@ -212,7 +212,7 @@ def listen(settings: Settings, *, beside_others: bool = False) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
         family, kind, protocol, _, address = found[0]
-        # asyncio sends small pieces at once only on a socket that says it is TCP.
+        # asyncio disables Nagle's algorithm only on a socket that reports TCP.
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
         raise _cannot_listen(host, port, error) from error
@@ -250,7 +250,7 @@ class Started(NamedTuple):
 
 
 def whereabouts(service: Service, listener: socket.socket) -> Started:
-    """What there is to be told of a proxy that starts."""
+    """Return the addresses of a proxy that starts."""
     to = service.upstreams.addresses()
     return Started(base_url(listener), to, service.answers_offline)
 
@@ -265,7 +265,7 @@ class Worker(NamedTuple):
 
 
 def serve(settings: Settings, *, started: Callable[[Started], None]) -> None:
-    """Run the proxy in this process until a signal ends it; `started` is told where it is."""
+    """Run the proxy in this process until a signal stops it; `started` gets its addresses."""
     use_few_heaps()
     with listen(settings) as listener:
         asyncio.run(_serve(settings, listener, started))
@@ -282,7 +282,7 @@ async def _serve(
 
 
 async def work(settings: Settings, listener: socket.socket, worker: Worker) -> None:
-    """Serve as one of several processes, until the parent says so or is gone."""
+    """Serve as one of several processes, until the parent stops it or is gone."""
     async with (
         opened(settings, worker.peers) as service,
         worker.peers.answering(service.telemetry.metrics.counted),
@@ -326,9 +326,9 @@ def _spare_what_stays() -> None:
 
 def _let_the_loop_run() -> None:
     """Keep each step of the loop short, and its waits for threads that are busy."""
-    # After each system call the loop waits so long for a thread that is busy: some five times for
-    # one ping, and for each of those that were ready before it. With a fifth of this, requests of
-    # 10 KB cost 18 % more: threads took turns twice as often.
+    # After each system call the loop waits this long for a busy thread: some five times for one
+    # ping, and for each request before it. With a fifth of this, requests of 10 KB cost 18 % more:
+    # threads switched twice as often.
     sys.setswitchinterval(0.001)
     transport = getattr(asyncio.selector_events, "_SelectorTransport", None)
     if transport is not None:

@@ -35,13 +35,13 @@ from holdfast.wire.frame import NoMessagesError
 from holdfast.wire.strict import Limits
 
 READING = 16
-"""How many times faster JSON is read than what it holds is cited."""
+"""How many times faster JSON is parsed than its contents are cited."""
 
 _T = TypeVar("_T")
 
 
 class Service:
-    """The engines, the upstreams, and the work that goes on behind answers."""
+    """The engines, the upstreams, and background work."""
 
     def __init__(
         self,
@@ -77,11 +77,11 @@ class Service:
         if engine.jobs is not None:
             engine.jobs.told = self._tried
         self.is_closing = False
-        """Whether the proxy was told to stop: streams that have no end of their own end then."""
+        """Whether the proxy is stopping: endless streams end then."""
         self._background: set[asyncio.Task[Any]] = set()
 
     def check_upstream(self, family: Family) -> None:
-        """Raise if nobody could answer a family's requests, whatever their model."""
+        """Raise if no upstream could answer a family's requests, for any model."""
         if family not in self.upstreams.by_family and not self.upstreams.has_named:
             self.check_offline(family)
 
@@ -126,18 +126,18 @@ class Service:
         self.faults().add("background", error or RuntimeError())
 
     def _overran(self, reason: str) -> None:
-        """A content could not be read in time, or within the memory for it: say so."""
+        """Log that a content exceeded the time or memory limit."""
         self.telemetry.metrics.overran(reason)
         log.warning(Fields(event="overran", why=reason))
 
     def _tried(self, attempt: Attempt) -> None:
-        """A job of the queue was tried: count it, and say so if it failed."""
+        """Count an attempt of a job, and log its failure."""
         self.telemetry.metrics.tried(attempt)
         if attempt.state == "failed":
             log.warning(Fields(event="job_failed", kind=attempt.kind, why=attempt.error))
 
     def _label(self, tenant: str, who: Asking, family: Family) -> None:
-        """Note what a tenant is called on pages, after its request is answered."""
+        """Store the display name of a tenant, after its request is answered."""
         self.later(self.labels.note(tenant, who, family))
 
     def later(
@@ -158,12 +158,13 @@ class Service:
         """Wait until all that was to be written down is."""
         while self._background:
             await asyncio.gather(*self._background, return_exceptions=True)
-            # What is done leaves the set by a callback in the loop, and since Python 3.12 `gather`
-            # of what is done returns without a turn of the loop: this one would never end.
+            # A finished task leaves the set by a callback in the loop, and since Python 3.12
+            # `gather` of finished tasks returns without a turn of the loop: this one would never
+            # end.
             await asyncio.sleep(0)
 
     async def close(self) -> None:
-        """End in order: what was answered is written down, what was learnt is kept."""
+        """Stop in order: record open turns, save calibration."""
         await self.health.close()
         await self.drain()
         await self.tenants.close()

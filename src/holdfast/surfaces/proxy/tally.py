@@ -1,7 +1,6 @@
-"""What the requests of one process came to: usage in sums, failures by their cause.
+"""The sums of one process's requests: usage, and failures by cause.
 
-tally: after seen, before telemetry. `holdfast wrap` makes its bill of it, so that a bill holds the
-requests of its own run and of no other that writes to the same store.
+`holdfast wrap` prints its bill from them, so that a bill covers the requests of its own run only.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ _OTHER = "other"
 
 
 class Failure(NamedTuple):
-    """Why a request failed: words of ours and of the provider, never of the conversation."""
+    """The cause of a failed request, without text of the conversation."""
 
     status: int
     provider: str
-    """Who failed it, such as `Anthropic`; empty if it was the proxy itself."""
+    """The failed upstream, such as `Anthropic`; empty if it was the proxy itself."""
     error: str
-    """The provider's word for it, or the class of an error of ours."""
+    """The provider's name for the error, or the class of our error."""
 
 
 class RunReport(NamedTuple):

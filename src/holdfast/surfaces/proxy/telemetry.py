@@ -1,7 +1,7 @@
-"""What the proxy tells of its work: a log line, counters and a span per request; two pages.
+"""The proxy's telemetry: a log line, counters and a span per request; two pages.
 
-telemetry: after metrics, logs and tracing, before service. A request is told once its client has
-the answer and its turn is written down, so that telling never delays an answer.
+A request is reported after its client has the response and its turn is recorded, so that telemetry
+delays nothing.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 _MOST_REFUSED = 100
 _DOUBT_SECONDS = 2.0
-"""How long a request that the store failed counts for more than a look at the store: a full disk,
-for one, shows only when something large is written."""
+"""Seconds for which a failed request outweighs a check of the store: a full disk, for one, shows
+only with a large write."""
 
 
 class Telemetry:
@@ -61,7 +61,7 @@ class Telemetry:
             lambda: self.open_requests, lambda: sum(seen.streams for seen in self._open)
         )
         self.tally = Tally()
-        """What the requests of this process came to."""
+        """The sums of this process's requests."""
         self.tracing = configured(settings)
 
     @property
@@ -74,7 +74,7 @@ class Telemetry:
         self._open.add(seen)
 
     async def end(self, seen: RequestSeen) -> None:
-        """The client has its answer: wait for the turn's record, and tell."""
+        """Wait for the turn's record after the response, and report the request."""
         self._open.discard(seen)
         turn = None
         if seen.turn is not None:
@@ -102,7 +102,7 @@ class Telemetry:
         self._set_store_fails(fails, seen.store_failure or "see not_written")
 
     def look_at_store(self, failure: str) -> None:
-        """Note what a look at the store has shown: why it fails, or that it does not."""
+        """Record the result of a check of the store: the failure, or ""."""
         if failure or time.monotonic() - self._failed_at > _DOUBT_SECONDS:
             self._set_store_fails(bool(failure), failure)
 
@@ -150,7 +150,7 @@ def line(seen: RequestSeen, status: int, turn: Turn | None) -> Fields:
 
 
 def context_line(seen: RequestSeen, session: str, fitted: Fitted) -> Fields:
-    """What was decided of a request's context, for `context_debug`: ids and numbers."""
+    """Return the decisions about a request's context, for `context_debug`: ids and numbers."""
     actions = Counter(edit.action for edit in fitted.edits)
     return Fields(
         event="context",

@@ -1,9 +1,8 @@
-"""Who asks: the tenant of a request, told by what it proves to know, never by what its body says.
+"""The tenant of a request, derived from its credentials, never from its body.
 
-tenants: after incoming, before service. A tenant is a workspace of the store: its sessions, refs,
-hidden calls, what was learnt about counting and every cache are its own, and no lock of the store
-is shared. Its name is a keyed hash of the client's credential: who has only the store can neither
-read a key from it nor try one out.
+A tenant is a workspace of the store: its sessions, refs, hidden calls, calibration and every cache
+are separate, and no lock of the store is shared. Its name is a keyed hash of the client's
+credential: the store alone does not allow reading or testing a key.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from holdfast.surfaces.proxy.incoming import Incoming
 
 ANONYMOUS = "anonymous"
-"""Those who send no credential; they cannot be told apart."""
+"""The tenant of all clients without a credential."""
 TENANT_HEADER = f"{PREFIX}tenant"
 TOKEN_HEADER = f"{PREFIX}token"
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
@@ -56,7 +55,7 @@ _LONGEST_NAME = 100
 
 
 class Asking(NamedTuple):
-    """What a request proves to know."""
+    """The credentials of a request."""
 
     keys: frozenset[str] = frozenset()
     """Keys of providers; most clients send one, some the same in two headers."""
@@ -65,8 +64,8 @@ class Asking(NamedTuple):
     header: str = ""
     """The tenant that it names itself."""
     signer: str = ""
-    """The id of the AWS key that it says it is signed with. That is no secret, and whether the
-    signature holds only AWS can tell: it names whose requests these are, and opens nothing."""
+    """The id of the AWS key of its signature. That is no secret, and only AWS can check the
+    signature: it separates tenants, and gives access to nothing."""
 
 
 def credentials(headers: Collection[tuple[str, str]], query: str = "") -> frozenset[str]:
@@ -103,7 +102,7 @@ def token_names(given: Iterable[str], settings: Settings) -> frozenset[str]:
     names = set()
     for value in given:
         for name, token in own_tokens(settings).items():
-            # Every token is compared, and in constant time: how long it takes tells nothing.
+            # Every token is compared, in constant time, so that the duration reveals nothing.
             if hmac.compare_digest(value.encode(), token.encode()):
                 names.add(name)
     return frozenset(names)
@@ -116,7 +115,7 @@ def own_tokens(settings: Settings) -> dict[str, str]:
 
 
 def asking(headers: Iterable[tuple[str, str]], query: str, settings: Settings) -> Asking:
-    """What a request proves to know."""
+    """Return the credentials of a request."""
     listed = [(name.lower(), value) for name, value in headers]
     given = credentials(listed, query)
     named = {value.strip() for name, value in listed if name == TOKEN_HEADER}
@@ -142,7 +141,7 @@ class Tenants:
         """Called once for each credential that this process sees."""
         self._secret = b""
         self._names: dict[bytes, str] = {}
-        """Tenants by what they proved before: clients send the same with every request."""
+        """Tenants by credentials: clients send the same with every request."""
         self._recent: OrderedDict[str, Holdfast] = OrderedDict()
         self._in_use: WeakValueDictionary[str, Holdfast] = WeakValueDictionary()
 
@@ -172,12 +171,12 @@ class Tenants:
     async def accounts(
         self, headers: Collection[tuple[str, str]], query: str, upstream: Upstream
     ) -> list[Scope]:
-        """Return whose daily share a call to an upstream counts for.
+        """Return the tenants whose daily limit a call to an upstream counts for.
 
-        Where the settings' key goes out, nobody checks a key that a client sends beside our token:
-        with another one in each request it would be another tenant each time. So the token alone
-        counts there. Where the client's own key goes out, each key that the vendor may read counts:
-        one of them is the account that pays, and the others may be made up.
+        If the settings' key is sent, nobody checks a client's key next to our token: a different
+        one in each request would be a different tenant each time. So only the token counts. If the
+        client's own key is sent, each key that the vendor may read counts: one of them is the
+        account that pays, and the others may be invented.
         """
         who = asking(headers, query, self._settings)
         is_named = any(who.tokens) or self._settings.tenant_by != "key"
@@ -219,7 +218,7 @@ class Tenants:
         return hmac.new(self._secret, text, hashlib.sha256).hexdigest()[:_DIGITS]
 
     async def engine(self, tenant: str) -> Holdfast:
-        """The engine of a tenant; those longest unused are let go, and lose nothing by it."""
+        """Return the engine of a tenant; the longest unused ones are released, and lose nothing."""
         if tenant == self._root.scope.workspace:
             return self._root
         engine = self._in_use.get(tenant)
@@ -234,12 +233,12 @@ class Tenants:
         return engine
 
     async def all(self) -> list[str]:
-        """The tenants that have anything in the store, who used it last first."""
+        """Return the tenants with data in the store, most recently used first."""
         user = self._root.scope.user
         return [scope.workspace for scope in await self._root.store.scopes() if scope.user == user]
 
     async def close(self) -> None:
-        """Keep what was learnt for each of them."""
+        """Save the calibration of each tenant."""
         while self._recent:
             await self._recent.popitem()[1].settle()
 
@@ -279,7 +278,7 @@ def _named(header: str) -> str:
 
 
 def check(settings: Settings) -> None:
-    """Raise unless the settings keep tenants apart as they say."""
+    """Raise unless the settings separate tenants as they claim."""
     if settings.tenant_by == "header" and not own_tokens(settings):
         raise SettingsError(
             "anybody could name any tenant",

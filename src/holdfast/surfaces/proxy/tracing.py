@@ -31,7 +31,7 @@ _PROVIDERS = {
 
 
 class Tracing:
-    """Writes spans to an exporter, many at once, in a thread of its own."""
+    """Writes spans to an exporter, in batches, in a separate thread."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - an extra
@@ -64,12 +64,12 @@ class Tracing:
         span.end(seen.began_at + int(seen.total * 1e9))
 
     def close(self) -> None:
-        """Write what is still to be written, and end."""
+        """Write the remaining spans, and stop."""
         self._provider.shutdown()
 
 
 def attributes(seen: RequestSeen, status: int, turn: Turn | None) -> dict[str, str | int | float]:
-    """What a span tells of a request."""
+    """Return the attributes of a request's span."""
     gemini = seen.dialect == "gemini"
     about: dict[str, str | int | float] = {
         "gen_ai.operation.name": "generate_content" if gemini else "chat",

@@ -1,7 +1,6 @@
-"""Asking an upstream in another dialect than the client's: the way there, and the way back.
+"""Requests to an upstream in another dialect than the client's, and their responses.
 
-translated: after sending, before dispatch. What cannot be carried over is named, so that the client
-and the record can be told.
+Fields that cannot be translated are listed for the client and the record.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ _PATHS = {
     "anthropic": "/v1/messages",
 }
 SAFE = "/:@!$&'()*+,;=~"
-"""What stands in a path as it is (RFC 3986, 3.3)."""
+"""Characters that need no escape in a path (RFC 3986, 3.3)."""
 _MOST_NAMED = 8
-"""Losses that are told one by one: a header is no place for a list of two hundred images."""
+"""Maximum number of losses listed one by one: a header has no room for two hundred images."""
 
 
 class TranslatedRequest(NamedTuple):
@@ -64,9 +63,9 @@ def translated_request(
 async def translated_reply(
     reply: Reply, target: Target, to: str, most: int, custom: frozenset[str]
 ) -> tuple[Reply, tuple[str, ...]]:
-    """The upstream's answer in the dialect `to`, and what of a whole one could not be carried.
+    """Return the upstream's response in the dialect `to`, and the losses of a complete one.
 
-    `most` bytes are read of one in one piece.
+    At most `most` bytes of a complete response are read.
     """
     speaks, model = target.dialect, target.model
     if reply.status < 400 and is_stream(reply):

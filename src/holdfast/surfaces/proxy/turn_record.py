@@ -26,13 +26,13 @@ from holdfast.wire.chained import held_fields, names_of_answer
 from holdfast.wire.responses import Kept
 
 _RECORD_SECONDS = REQUEST_SECONDS
-"""How long the end of an answer waits for its turn to be written down. Whoever has an answer can
-have its request rebuilt, even if the proxy is killed in the next moment; but a store that hangs
-must not hold answers back."""
+"""Seconds that the end of a response waits for its record. After the response, its request can be
+rebuilt even if the proxy is killed in the next moment; but a store that hangs must not hold
+responses back."""
 
 
 class TurnRecord:
-    """What is written down of one request. Create one instance per request."""
+    """The record of one request. Create one instance per request."""
 
     def __init__(
         self,
@@ -146,10 +146,10 @@ class TurnRecord:
         return written.usage.saved if written is not None else None
 
     def _teaches(self, asked: Conversation) -> bool:
-        """Return whether reported usage is of what we counted, and not our own count.
+        """Return whether reported usage can calibrate counts.
 
-        The offline model counts as we do; what a provider keeps is billed without being sent; and
-        another model than the one that was counted for counts otherwise.
+        The offline model reports our own counts; content that a provider keeps is billed without
+        being sent; and another model than the counted one counts differently.
         """
         if self._dispatch.target is None or self._dispatch.fell_back:
             return False

@@ -1,9 +1,8 @@
-"""The one way to an upstream: every call of every path is checked, reserved and settled here.
+"""The only way to an upstream: every call on every path is checked, reserved and settled here.
 
-upstream_calls: after allowance and usage_reader, before dispatch. Two questions are asked before a
-call goes out. May its tenant name the objects in it (where the settings' key goes out, see
-provider_objects)? And is enough left of its day (where a daily limit is set, see allowance)?
-Without shared key and limit a call goes straight to the network.
+Two checks precede a call. May its tenant name the objects in it (if the settings' key is sent, see
+provider_objects)? And is enough of its daily limit left (see allowance)? Without shared key and
+limit a call uses the network directly.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _STREAM_BYTES_PER_TOKEN = 2
 alone has a hundred bytes, so that more is counted than was shown."""
 _OK = range(200, 300)
 _READING = 4
-"""How many times faster a body is read and walked than what it holds is cited."""
+"""How many times faster a body is parsed and walked than its contents are cited."""
 
 
 class UpstreamCall(NamedTuple):
@@ -91,7 +90,7 @@ class UpstreamCalls:
         return self._service.allowances.is_limited or self.is_shared(upstream)
 
     async def check_allowance(self, upstream: Upstream) -> str:
-        """Raise if the day's share is used; else a warning once most of it is gone."""
+        """Raise if the daily limit is reached; return a warning if most of it is used."""
         if not self._service.allowances.is_limited:
             return ""
         scopes = await self._service.tenants.accounts(self._headers, self._query, upstream)
@@ -130,7 +129,7 @@ class UpstreamCalls:
             meter.close()
 
     async def _facts(self, call: UpstreamCall, *, is_strict: bool) -> RequestFacts:
-        """Read what the body says; one that passes in pieces is a form, and says nothing."""
+        """Return the facts in the body; a body sent in pieces is a form, without facts."""
         if not isinstance(call.body, bytes) or not call.body:
             return RequestFacts(0)
         work = partial(read_facts, call.body, call.upstream.family)
@@ -138,7 +137,8 @@ class UpstreamCalls:
         try:
             return await self._service.engine.workers.off_loop(size // _READING, work)
         except WireError:
-            # Another parser might read ids in what ours refuses: the second of two equal keys, say.
+            # Another parser might read ids in JSON that ours refuses: the second of two equal keys,
+            # for example.
             if is_strict:
                 raise
             return RequestFacts(size, is_held=True)
@@ -159,7 +159,7 @@ class UpstreamCalls:
                 self._seen.store_failed_with(error)
 
     async def _reserved(self, call: UpstreamCall, facts: RequestFacts) -> Meter:
-        """Reserve what a call may use; a store that is gone keeps nobody back, if that is set."""
+        """Reserve the maximum use of a call;  decides without a store."""
         meter = Meter(self._service)
         has_body = not isinstance(call.body, bytes) or bool(call.body)
         is_limited = self._service.allowances.is_limited
@@ -186,7 +186,7 @@ class UpstreamCalls:
 
 
 class Meter:
-    """What one call has reserved, and what it used."""
+    """The reservation of one call, and its use."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -222,7 +222,7 @@ class Meter:
         self._is_broken = True
 
     async def settle(self) -> None:
-        """Settle with what is known by now; what is reported later is added then."""
+        """Settle with the known use; usage reported later is added then."""
         used = self._used()
         if not self._holds or used == self._settled:
             return
@@ -230,19 +230,19 @@ class Meter:
         self._settled = used
 
     def close(self) -> None:
-        """Settle behind the answer, if that was not done before."""
+        """Settle after the response, if that was not done before."""
         if self._renewing is not None:
             self._renewing.cancel()
         if self._holds and self._used() != self._settled:
             self._service.later(self.settle())
 
     def _used(self) -> Amount:
-        """Return what the call used: as reported, else as it can be told.
+        """Return the use of the call: as reported, else estimated.
 
-        An answer in one piece without a report may have been of any length: a client can leave just
-        before the report. Of a stream, and of an answer that the upstream itself broke off,
-        providers bill what they had sent; an answer in the background goes on without its client,
-        who can fetch all of it later.
+        A complete response without a report may have been of any length: a client can leave just
+        before the report. For a stream, and for a response that the upstream broke off, providers
+        bill the bytes sent; a background response continues without its client, who can fetch all
+        of it later.
         """
         estimate, reader = self._estimate, self._reader
         if estimate is None or self._is_refused:
@@ -297,10 +297,10 @@ class _Watched:
         self._meter = meter
 
     async def chunks(self) -> AsyncGenerator[bytes]:
-        """Yield the answer; the use is settled before the client has the end of it.
+        """Yield the response; the use is settled before the client has the end of it.
 
-        The last piece of an answer in one piece is held back for that: who has it may ask again at
-        once, and would meet its own reservation.
+        The last piece of a complete response is held back for that: its client may send the next
+        request at once, which would compete with its own reservation.
         """
         held = b""
         try:

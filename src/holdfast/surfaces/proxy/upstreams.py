@@ -12,7 +12,7 @@ from holdfast.errors import ShapeError
 from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.upstream.upstreams import Family, Upstream
 
-# What a hop says to the next hop only, and what the proxy says anew.
+# Hop-by-hop headers, and headers that the proxy sets itself.
 _DROPPED = frozenset(
     "connection keep-alive proxy-authenticate proxy-authorization te trailer transfer-encoding "
     "upgrade host content-length expect cookie "
@@ -38,8 +38,8 @@ _OTHERS_KEYS: dict[Family, frozenset[str]] = {
 _ACCOUNTS = frozenset({"openai-organization", "openai-project", "x-goog-user-project"})
 """Which of a key's accounts is meant: with the settings' key that is not the client's to choose."""
 _SIGNED = "AWS4-"
-"""How an authorization begins that is a signature (AWS Signature Version 4, whatever algorithm): it
-covers the method, the path, the hash of the body, the host and other headers, and is no secret."""
+"""The beginning of a signed authorization (AWS Signature Version 4, any algorithm): it covers the
+method, the path, the hash of the body, the host and other headers, and is no secret."""
 
 
 def address(upstream: Upstream, path: str, query: str) -> str:
@@ -63,7 +63,7 @@ def without(name: str, query: str) -> str:
 
 
 def signature_of(headers: Iterable[tuple[str, str]]) -> str:
-    """What a client has signed its request with, if it has: then no byte of it can be changed."""
+    """Return the client's signature of the request, if any: then no byte of it can be changed."""
     fields = (value for name, value in headers if name.lower() == "authorization")
     return next((value for value in fields if value.startswith(_SIGNED)), "")
 
@@ -71,10 +71,10 @@ def signature_of(headers: Iterable[tuple[str, str]]) -> str:
 def outgoing_headers(
     upstream: Upstream, headers: Iterable[tuple[str, str]], tokens: Collection[str] = ()
 ) -> dict[str, str]:
-    """The headers for an upstream: the client's, with the key of the settings if there is one.
+    """Return the headers for an upstream: the client's, with the settings' key if there is one.
 
-    The proxy's own tokens, if a client sent one in the place of a key, go nowhere. Where a
-    signature goes out, the host that it covers goes with it.
+    The proxy's own tokens, if a client sent one as a key, are removed. With a signature, the host
+    that it covers is sent too.
     """
     fields = [(name.lower(), value) for name, value in headers]
     dropped = _DROPPED | _OTHERS_KEYS[upstream.family]
@@ -83,7 +83,7 @@ def outgoing_headers(
     if not upstream.takes_clients_key:
         dropped |= _ACCOUNTS
     for name, value in fields:
-        if name == "connection":  # what a client says is for this hop only (RFC 9110, 7.6.1)
+        if name == "connection":  # the client's value is for this hop only (RFC 9110, 7.6.1)
             dropped |= {named.strip() for named in value.lower().split(",")}
     outgoing: dict[str, str] = {}
     for name, value in fields:
@@ -93,7 +93,7 @@ def outgoing_headers(
         if name in _SECRETS and (is_ours or not upstream.takes_clients_key):
             continue
         text = value if value.isascii() else _text(value)
-        # What a client says twice it says once, with a comma (RFC 9110, 5.3).
+        # Repeated headers are joined with a comma (RFC 9110, 5.3).
         outgoing[name] = f"{outgoing[name]}, {text}" if name in outgoing else text
     return outgoing | upstream.key_header
 

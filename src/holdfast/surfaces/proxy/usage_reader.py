@@ -56,7 +56,7 @@ _UNREADABLE = (msgspec.DecodeError, RecursionError, ValueError)
 
 
 class UsageReader:
-    """What is known of one answer."""
+    """The usage in one response."""
 
     def __init__(
         self, status: int, headers: Mapping[str, str], dialect: str = "", *, names: bool = False
@@ -84,7 +84,7 @@ class UsageReader:
 
     @property
     def tokens(self) -> CallTokens | None:
-        """What the provider reported; None if it has reported no input."""
+        """Return the provider's usage; None if it has reported no input."""
         return read_report(self._usage)
 
     def take_names(self) -> set[str]:
@@ -104,7 +104,7 @@ class UsageReader:
         elif self._parser is not None:
             try:
                 events = self._parser.feed(chunk)
-            except ProviderError:  # an event without an end: whoever relays the stream says so
+            except ProviderError:  # an event without an end: the relay of the stream reports it
                 self._is_good = False
                 return
             for event in events:
@@ -139,7 +139,7 @@ class UsageReader:
         except _UNREADABLE:
             return
         is_last = not isinstance(event.type, str) or event.type in _FINAL
-        # Gemini reports in every event what was used so far.
+        # Gemini reports the usage so far in every event.
         goes_on = event.usageMetadata is not None and b'"finishReason"' not in data
         self.is_final = self.is_final or (is_last and not goes_on and self.tokens is not None)
 

@@ -35,7 +35,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 0
     """How many tenants the person can see."""
     is_personal: bool = False
-    """Whether all tenants belong to one person, who knows them by their keys."""
+    """Whether all tenants belong to one person."""
 
     @property
     def noun(self) -> str:

@@ -251,7 +251,7 @@ class Inspecting:
 
 
 def _opened_in(unseen: bytes) -> list[Opened]:
-    """Return the model's openings; nothing if they were not stored, or are gone."""
+    """Return the model's openings; nothing if they were not stored, or were removed."""
     try:
         kept = msgspec.json.decode(unseen, type=Kept)
     except msgspec.DecodeError:

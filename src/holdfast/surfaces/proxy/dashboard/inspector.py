@@ -98,7 +98,7 @@ class TurnShown(msgspec.Struct, frozen=True, kw_only=True):
     wishes: Wishes = {}
     opened: Sequence[Opened] = ()
     opened_in_all: int = 0
-    """Number of parts that the model opened, including those that are not shown."""
+    """Number of parts that the model opened, shown or not."""
     answer: Sequence[Shown] = ()
     """The model's answer, as the client sent it back with its next request."""
 

@@ -73,7 +73,7 @@ class Pulse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def three_answers(pulse: Pulse) -> Html:
-    """Return the answers: what did it do, what did it save, what is hidden and can be opened."""
+    """Return the three answers about edits, savings and hidden contents."""
     return join([_periods(pulse.period), div(_saved(pulse.totals), _did(pulse), _hidden(pulse),
                                              class_="answers")])  # fmt: skip
 
