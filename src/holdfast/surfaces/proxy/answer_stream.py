@@ -245,8 +245,7 @@ class _JoinedStream:
         return _Fed(await off_loop(waiting, partial(relay.feed, chunk)), relay.over)
 
     def _unread(self, relay: Relay, chunk: bytes) -> _Fed:
-        """Return a chunk unchanged after the held bytes; later chunks are unchanged too.
-        """
+        """Return a chunk unchanged after the held bytes; later chunks are unchanged too."""
         if not self._is_raw:
             self._is_raw = True
             with self._faults.caught("relay"):

@@ -114,8 +114,7 @@ _READERS: Mapping[str, Callable[[bytes], _Reader]] = {
 
 
 def _pieces(body: bytes, begin: Callable[[bytes], _Reader]) -> Iterator[bytes]:
-    """Yield the body's pieces: gzip members (RFC 1952) and zstd frames (RFC 8878) may repeat.
-    """
+    """Yield the body's pieces: gzip members (RFC 1952) and zstd frames (RFC 8878) may repeat."""
     at = 0
     for _ in range(_MOST_FRAMES):
         reader = begin(body)

@@ -159,7 +159,7 @@ class UpstreamCalls:
                 self._seen.store_failed_with(error)
 
     async def _reserved(self, call: UpstreamCall, facts: RequestFacts) -> Meter:
-        """Reserve the maximum use of a call;  decides without a store."""
+        """Reserve a call's maximum use; without a store, the setting for failures decides."""
         meter = Meter(self._service)
         has_body = not isinstance(call.body, bytes) or bool(call.body)
         is_limited = self._service.allowances.is_limited
