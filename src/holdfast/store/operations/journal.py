@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.store import journal as rules_of_journals
 from holdfast.store.journal import JournalEntry, JournalShelf
+from holdfast.store.operations import pages
 from holdfast.store.pack import pack, unpack
 from holdfast.store.records import Damage
 from holdfast.store.refs import digest
@@ -131,20 +132,16 @@ def lines(scope: Scope, after: Any) -> Operation[Page]:
 
 async def verify(runner: Runner, scope: Scope) -> list[Damage]:
     """Return the damages of entries. These stay: the entries after them depend on them."""
-    damages: list[Damage] = []
-    after: Any = _BEGINNING
-    while after is not None:
-        damaged, after = await runner.fetch(_damaged, scope, after)
-        damages += damaged
-    return damages
+    rows = await pages.damaged_rows(runner, scope, _BEGINNING, _damaged)
+    return [rules_of_journals.damaged(row[4]) for row in rows]
 
 
-def _damaged(scope: Scope, after: Any) -> Operation[tuple[list[Damage], Any]]:
+def _damaged(scope: Scope, after: Any) -> Operation[pages.RowPage]:
     rows, last = yield from _page(scope, after)
-    return [rules_of_journals.damaged(row[4]) for row in rows if _data(row[2:]) is None], last
+    return [row for row in rows if _data(row[2:]) is None], last
 
 
-def _page(scope: Scope, after: Any) -> Operation[tuple[list[Row], Any]]:
+def _page(scope: Scope, after: Any) -> Operation[pages.RowPage]:
     """Return the rows after an entry, and the last of them; None at the end."""
     session, name, sequence = after
     rows = yield _sql.page(

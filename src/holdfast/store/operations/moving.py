@@ -7,12 +7,14 @@ from typing import Any
 
 from holdfast.store import transfer
 from holdfast.store.operations import (
+    answers,
     contents,
     facts,
     journal,
     originals,
     sessions,
     summaries,
+    tools,
     turn_records,
     turns,
 )
@@ -31,6 +33,8 @@ LINES: tuple[Callable[[Scope, Any], Operation[transfer.Page]], ...] = (
     journal.lines,
     sessions.calibration_lines,
     originals.entry_lines,
+    answers.lines,
+    tools.lines,
 )
 """Each returns a page of lines after a key: see `transfer.Page`."""
 
@@ -51,31 +55,24 @@ def prepare(scope: Scope, rows: list[Values]) -> Operation[None]:
     yield from contents.keep(scope, rows)
 
 
+_WRITERS: dict[type[transfer.Line], Callable[[Scope, Any], Operation[bool]]] = {
+    transfer.RefLine: originals.restore,
+    transfer.MessageLine: turn_records.restore_message,
+    transfer.RememberedLine: turns.restore,
+    transfer.JournalLine: journal.restore,
+    transfer.FactLine: lambda scope, line: facts.restore(scope, line.fact),
+    transfer.SummaryLine: lambda scope, line: summaries.restore(scope, line.summary),
+    transfer.AnswerLine: lambda scope, line: answers.restore(scope, line.answer),
+    transfer.ToolLine: lambda scope, line: tools.restore(scope, line.tool),
+    transfer.SessionLine: lambda scope, line: sessions.restore(scope, line.record),
+    transfer.TurnLine: lambda scope, line: turn_records.restore(scope, line.session, line.record),
+    transfer.LinkLine: lambda scope, line: sessions.restore_link(scope, line.name, line.session),
+    transfer.CalibrationLine: lambda scope, line: sessions.restore_calibration(scope, line.data),
+    transfer.AuditLine: lambda scope, line: originals.restore_entry(scope, line.entry),
+}
+
+
 def restore(scope: Scope, line: transfer.Line) -> Operation[bool]:
     """Write a line whose content is stored; return whether it was new."""
-    match line:
-        case transfer.RefLine():
-            write = originals.restore(scope, line)
-        case transfer.MessageLine():
-            write = turn_records.restore_message(scope, line)
-        case transfer.FactLine(fact=fact):
-            write = facts.restore(scope, fact)
-        case transfer.SummaryLine(summary=summary):
-            write = summaries.restore(scope, summary)
-        case transfer.RememberedLine():
-            write = turns.restore(scope, line)
-        case transfer.JournalLine():
-            write = journal.restore(scope, line)
-        case transfer.SessionLine(record=record):
-            write = sessions.restore(scope, record)
-        case transfer.TurnLine(session=session, record=turn):
-            write = turn_records.restore(scope, session, turn)
-        case transfer.LinkLine(name=name, session=session):
-            write = sessions.restore_link(scope, name, session)
-        case transfer.CalibrationLine(data=data):
-            write = sessions.restore_calibration(scope, data)
-        case transfer.AuditLine(entry=entry):
-            write = originals.restore_entry(scope, entry)
-        case _:
-            return False
-    return (yield from write)
+    write = _WRITERS.get(type(line))
+    return False if write is None else (yield from write(scope, line))

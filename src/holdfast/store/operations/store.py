@@ -8,9 +8,11 @@ from typing import Literal
 
 from holdfast.store import rules
 from holdfast.store.across import AcrossScopes
+from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
 from holdfast.store.operations import (
+    answers,
     erasing,
     facts,
     journal,
@@ -18,6 +20,7 @@ from holdfast.store.operations import (
     originals,
     sessions,
     summaries,
+    tools,
     turn_records,
     turns,
     upkeep,
@@ -41,6 +44,7 @@ from holdfast.store.records import (
 )
 from holdfast.store.scope import Scope
 from holdfast.store.statements import Runner
+from holdfast.store.tool_shelf import ToolShelf
 from holdfast.store.turn_shelf import TurnShelf
 from holdfast.store.usage_ledger import UsageLedger
 
@@ -53,6 +57,10 @@ class SqlStore(ABC):
         self._clock = clock
         self.across: AcrossScopes = SqlAcross(runner, clock)
         """Several workspaces at once."""
+        self.answers: AnswerShelf = answers.SqlAnswerStore(runner, clock)
+        """Answers that may be given again."""
+        self.tools: ToolShelf = tools.SqlToolStore(runner, clock)
+        """Tools and their schemas."""
         self.facts: FactShelf = facts.SqlFactStore(runner)
         """Facts."""
         self.remembered: TurnShelf = turns.SqlTurnStore(self._runner)
@@ -214,12 +222,13 @@ class SqlStore(ABC):
     async def verify(self, scope: Scope, progress: Progress | None = None) -> list[Damage]:
         """Read everything once."""
         damages = await upkeep.verify(self._runner, scope, self._clock, progress)
-        for verify in (summaries.verify, turns.verify, journal.verify, facts.verify):
-            damages += await verify(self._runner, scope)
+        for table in (summaries, turns, journal, facts, answers, tools):
+            damages += await table.verify(self._runner, scope)
         return damages
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
         """Remove stale contents and those that only closed sessions used."""
+        await self._runner.write_one(answers.remove_expired, scope, self._clock())
         await self._runner.write_one(summaries.remove_expired, scope, self._clock())
         return await upkeep.clean(self._runner, scope, self._clock, grace_seconds)
 

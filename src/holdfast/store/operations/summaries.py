@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.store import rules
+from holdfast.store.operations import pages
 from holdfast.store.pack import pack, unpack
 from holdfast.store.records import Damage, Summary
 from holdfast.store.refs import digest
@@ -58,29 +59,18 @@ def lines(scope: Scope, after: Any) -> Operation[Page]:
     """Return the exported lines of the summaries after a key; damaged ones are left out."""
     rows = yield _sql.page(scope, after=after or "", limit=PAGE)
     exported = [SummaryLine.of(each) for row in rows if (each := _summary(row)) is not None]
-    return [*exported], _last_key(rows)
+    return [*exported], pages.last_key(rows)
 
 
 async def verify(runner: Runner, scope: Scope) -> list[Damage]:
     """Remove damaged summaries, unless they were made again meanwhile; return their damages."""
-    damages: list[Damage] = []
-    after: str | None = ""
-    while after is not None:
-        damaged, after = await runner.fetch(_damaged, scope, after)
-        if damaged:
-            await runner.write(_remove_damaged, scope, damaged)
-        damages += [rules.damaged_summary(row[3]) for row in damaged]
-    return damages
+    rows = await pages.damaged_rows(runner, scope, "", _damaged, _remove_damaged)
+    return [rules.damaged_summary(row[3]) for row in rows]
 
 
-def _damaged(scope: Scope, after: str) -> Operation[tuple[list[Row], str | None]]:
+def _damaged(scope: Scope, after: str) -> Operation[pages.RowPage]:
     rows = yield _sql.page(scope, after=after, limit=PAGE)
-    return [row for row in rows if _summary(row) is None], _last_key(rows)
-
-
-def _last_key(rows: Sequence[Row]) -> str | None:
-    """Return the key of the last row of a full page."""
-    return rows[-1][0] if len(rows) == PAGE else None
+    return [row for row in rows if _summary(row) is None], pages.last_key(rows)
 
 
 def _remove_damaged(scope: Scope, rows: Sequence[Row]) -> Operation[None]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.store import rules, turn_shelf
+from holdfast.store.operations import pages
 from holdfast.store.pack import pack, unpack
 from holdfast.store.records import Damage
 from holdfast.store.refs import digest
@@ -235,27 +236,18 @@ def lines(scope: Scope, after: Any) -> Operation[Page]:
     exported = [
         RememberedLine.of(turn, *row[1:4]) for row in rows if (turn := _turn(row[4:])) is not None
     ]
-    return [*exported], rows[-1][0] if len(rows) == PAGE else None
+    return [*exported], pages.last_key(rows)
 
 
 async def verify(runner: Runner, scope: Scope) -> list[Damage]:
     """Return the damages of turns whose contents changed; these are never recalled."""
-    damages: list[Damage] = []
-    after: int | None = 0
-    while after is not None:
-        damaged, after = await runner.fetch(_unsound, scope, after)
-        damages += damaged
-    return damages
+    rows = await pages.damaged_rows(runner, scope, 0, _damaged)
+    return [Damage(sha256=row[11], why=rules.DAMAGE, refs=()) for row in rows]
 
 
-def _unsound(scope: Scope, after: int) -> Operation[tuple[list[Damage], int | None]]:
+def _damaged(scope: Scope, after: int) -> Operation[pages.RowPage]:
     rows = yield _sql.page(scope, after=after, limit=PAGE)
-    damages = [
-        Damage(sha256=row[11], why=rules.DAMAGE, refs=())
-        for row in rows
-        if _content(row[11:]) is None
-    ]
-    return damages, rows[-1][0] if len(rows) == PAGE else None
+    return [row for row in rows if _content(row[11:]) is None], pages.last_key(rows)
 
 
 # --- writing -------------------------------------------------------------------------------------

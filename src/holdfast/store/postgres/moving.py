@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.store import transfer
 from holdfast.store.operations import moving
-from holdfast.store.postgres import answers, jobs, tools
+from holdfast.store.postgres import jobs
 from holdfast.store.postgres.database import Connection, Database
 from holdfast.store.postgres.running import run
 from holdfast.store.scope import Scope
@@ -40,12 +40,6 @@ async def _made_lines(connection: Connection, scope: Scope) -> AsyncIterator[tra
 
     async for row in rows(jobs.ALL):
         yield transfer.JobLine.of(jobs.job_of(row))
-    async for row in rows(answers.ALL):
-        if (answer := answers.opened(row)) is not None:
-            yield transfer.AnswerLine(answer)
-    async for row in rows(tools.ALL):
-        if (tool := tools.opened(row)) is not None:
-            yield transfer.ToolLine(msgspec.structs.replace(tool, revision=0))
 
 
 async def _pages(
@@ -83,11 +77,6 @@ async def _restore(connection: Connection, scope: Scope, line: transfer.Line) ->
     match line:
         case transfer.JobLine():
             return await _is_new(connection, jobs.RESTORE, *who, *msgspec.structs.astuple(line))
-        case transfer.AnswerLine(answer=answer):
-            values = answers.values(scope.of(answer.session), answer)
-            return await _is_new(connection, answers.ADD, *values)
-        case transfer.ToolLine(tool=tool):
-            return await _is_new(connection, tools.ADD, *tools.values(scope, tool))
         case _:
             return await run(connection, moving.restore(scope, line))
 

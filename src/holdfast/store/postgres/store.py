@@ -13,31 +13,17 @@ from typing import LiteralString
 
 from holdfast.errors import StoreError
 from holdfast.store import rules
-from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.deadline import has_deadline, without_deadline
 from holdfast.store.operations.store import SqlStore
-from holdfast.store.postgres import (
-    answers,
-    moving,
-    scrubbing,
-    upkeep,
-)
-from holdfast.store.postgres.answers import PostgresAnswers
+from holdfast.store.postgres import moving, scrubbing, upkeep
 from holdfast.store.postgres.database import CONNECTIONS, Database, connect
 from holdfast.store.postgres.migrate import migrate
 from holdfast.store.postgres.queue import PostgresQueue
 from holdfast.store.postgres.running import PostgresRunner
 from holdfast.store.postgres.scrubbing import Scrubber
-from holdfast.store.postgres.tools import PostgresTools
-from holdfast.store.protocol import GRACE_SECONDS, Progress
 from holdfast.store.queue import JobQueue
-from holdfast.store.records import (
-    Cleaned,
-    Content,
-    Damage,
-)
+from holdfast.store.records import Content
 from holdfast.store.scope import Scope
-from holdfast.store.tool_shelf import ToolShelf
 
 _NEW_KEY: LiteralString = """
 INSERT INTO holdfast.secrets (name, data) VALUES ('tenants', $1) ON CONFLICT DO NOTHING
@@ -61,10 +47,6 @@ class PostgresStore(SqlStore):
         self.url = database.url
         self.jobs: JobQueue = PostgresQueue(database, clock)
         """Work for the background."""
-        self.answers: AnswerShelf = PostgresAnswers(database, clock, scrubber)
-        """Answers that may be given again."""
-        self.tools: ToolShelf = PostgresTools(database, clock, scrubber)
-        """Tools and their schemas."""
 
     @classmethod
     async def open(
@@ -106,17 +88,6 @@ class PostgresStore(SqlStore):
     async def check(self) -> None:
         """Raise unless the store can be read and written now."""
         await self._database.check()
-
-    async def verify(self, scope: Scope, progress: Progress | None = None) -> list[Damage]:
-        """Read everything once."""
-        damages = await super().verify(scope, progress)
-        return damages + await upkeep.verify(self._database, scope)
-
-    async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
-        """Remove what is stale and what closed sessions left."""
-        now = self._clock()
-        await self._database.fetch(answers.REMOVE_EXPIRED, scope.workspace, scope.user, now)
-        return await super().gc(scope, grace_seconds=grace_seconds)
 
     def _scrub_soon(self) -> None:
         self._scrubber.begin(scrubbing.TABLES)

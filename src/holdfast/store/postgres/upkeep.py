@@ -1,4 +1,4 @@
-"""upkeep: what is damaged of records made from contents; fresh tables."""
+"""Statistics of fresh tables, by which PostgreSQL plans."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from contextlib import suppress
 from typing import LiteralString
 
 from holdfast.errors import StoreError
-from holdfast.store.postgres import answers, tools
 from holdfast.store.postgres.database import Database
-from holdfast.store.records import Damage
-from holdfast.store.scope import Scope
 
 _NEVER_LOOKED_AT: LiteralString = (
     "SELECT 1 FROM pg_class WHERE oid = 'holdfast.refs'::regclass AND reltuples < 0"
@@ -27,12 +24,3 @@ async def look_at_once(database: Database) -> None:
     with suppress(StoreError):  # what was stored is stored, and only slower to find
         if await database.fetch(_NEVER_LOOKED_AT):
             await database.fetch(_LOOK)
-
-
-async def verify(database: Database, scope: Scope) -> list[Damage]:
-    """Read what was made of contents, and remove what is unsound of it."""
-    async with database.snapshot() as connection:
-        unsound_answers = await answers.unsound(connection, scope)
-        unsound_tools = await tools.unsound(connection, scope)
-    damages = await tools.remove(database, scope, unsound_tools)
-    return damages + await answers.remove(database, scope, unsound_answers)

@@ -10,16 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 import apsw
-import msgspec
 
 from holdfast.store import transfer
 from holdfast.store.operations import moving
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import (
-    answers,
-    jobs,
-    tools,
-)
+from holdfast.store.sqlite import jobs
 from holdfast.store.sqlite.running import run
 from holdfast.store.sqlite.ticking import Ticking
 from holdfast.store.statements import Operation, Values
@@ -41,27 +36,6 @@ def job_lines(ticking: Ticking, db: apsw.Connection, scope: Scope, after: Any) -
     return [transfer.JobLine.of(job) for job in page], last or None
 
 
-def answer_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
-    """Answers in the order they were kept."""
-    page, last = answers.page(db, scope, after or 0, PAGE)
-    return [transfer.AnswerLine(answer) for answer in page], last or None
-
-
-def tool_lines(db: apsw.Connection, scope: Scope, after: Any) -> Page:
-    """Tools in the order of their revisions."""
-    page, last = tools.page(db, scope, after or 0, PAGE)
-    lines: list[transfer.Line] = [
-        transfer.ToolLine(msgspec.structs.replace(tool, revision=0)) for tool in page
-    ]
-    return lines, last or None
-
-
-ALL: tuple[Read, ...] = (
-    answer_lines,
-    tool_lines,
-)
-
-
 def restore(
     db: apsw.Connection,
     scope: Scope,
@@ -75,16 +49,6 @@ def restore(
     return sum(
         jobs.restore(db, scope, line, now)
         if isinstance(line, transfer.JobLine)
-        else _restore(db, scope, line)
+        else run(db, moving.restore(scope, line))
         for line in batch
     )
-
-
-def _restore(db: apsw.Connection, scope: Scope, line: transfer.Line) -> bool:
-    match line:
-        case transfer.AnswerLine(answer=answer):
-            return answers.restore(db, scope, answer)
-        case transfer.ToolLine(tool=tool):
-            return tools.restore(db, scope, tool)
-        case _:
-            return run(db, moving.restore(scope, line))

@@ -15,25 +15,21 @@ from typing import Any, Self, TypeVar
 
 import apsw
 
-from holdfast.store import answer_shelf, tool_shelf, transfer
-from holdfast.store.answer_shelf import AnswerShelf
+from holdfast.store import transfer
 from holdfast.store.operations import moving as operations
 from holdfast.store.operations import (
     sessions,
 )
 from holdfast.store.operations.store import SqlStore
-from holdfast.store.protocol import GRACE_SECONDS, Progress
+from holdfast.store.protocol import GRACE_SECONDS
 from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     Cleaned,
-    Damage,
 )
 from holdfast.store.scope import Scope
 from holdfast.store.sqlite import (
-    answers,
     moving,
     scrubbing,
-    tools,
 )
 from holdfast.store.sqlite.driver import BUSY_SECONDS, Job
 from holdfast.store.sqlite.memory import MemoryDatabase
@@ -41,7 +37,6 @@ from holdfast.store.sqlite.queue import SqliteQueue
 from holdfast.store.sqlite.running import SqliteRunner
 from holdfast.store.sqlite.ticking import Ticking
 from holdfast.store.sqlite.writer import Database, FileDatabase
-from holdfast.store.tool_shelf import ToolShelf
 
 _T = TypeVar("_T")
 
@@ -59,10 +54,6 @@ class SqliteStore(SqlStore):
         self._ticking = Ticking.of(clock)
         self.jobs: JobQueue = SqliteQueue(writer, readers, self._ticking)
         """Work for the background."""
-        self.answers: AnswerShelf = answers.SqliteAnswers(writer, readers, clock)
-        """Answers that may be given again."""
-        self.tools: ToolShelf = tools.SqliteTools(writer, readers, clock)
-        """Tools and their schemas."""
 
     @classmethod
     async def open(
@@ -96,21 +87,8 @@ class SqliteStore(SqlStore):
         await self._runner.look(sessions.read_any)
         await self._write(_check_writable)
 
-    async def verify(self, scope: Scope, progress: Progress | None = None) -> list[Damage]:
-        """Read everything once."""
-        damages = await super().verify(scope, progress)
-        unsound = await self._read(partial(answers.unsound, scope=scope))
-        if unsound:
-            await self._write(partial(answers.remove_unsound, scope=scope, unsound=unsound))
-        damages += [answer_shelf.damaged(sha256) for sha256 in unsound.values()]
-        torn_tools = await self._read(partial(tools.unsound, scope=scope))
-        if torn_tools:
-            await self._write(partial(tools.remove_unsound, scope=scope, unsound=torn_tools))
-        return damages + [tool_shelf.damaged(sha256) for sha256 in torn_tools.values()]
-
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
         """Remove what is stale and what closed sessions left."""
-        await self._write(partial(answers.remove_expired, scope=scope, now=self._clock()))
         cleaned = await super().gc(scope, grace_seconds=grace_seconds)
         while not await self._write(scrubbing.shrink):
             pass
@@ -131,7 +109,7 @@ class SqliteStore(SqlStore):
         """Every record of the scope as lines of JSON."""
         yield transfer.encode(transfer.Header())
         await self._write(_nothing)
-        reads: list[moving.Read] = [*moving.ALL, partial(moving.job_lines, self._ticking)]
+        reads: list[moving.Read] = [partial(moving.job_lines, self._ticking)]
         reads += [partial(moving.page_of, lines) for lines in operations.LINES]
         for read in reads:
             after: Any = None
