@@ -14,10 +14,10 @@ from holdfast.jobs import Attempt, Handler, Outcome, Worker, WorkerRules
 from holdfast.jobs.worker import delay_after
 from holdfast.store import Scope
 from holdfast.store.opening import open_memory
+from holdfast.store.operations.jobs import SqlJobQueue
 from holdfast.store.protocol import Store
 from holdfast.store.queue import Claim, Ending, Job, NewJob, Quotas
 from holdfast.store.records import Summary
-from holdfast.store.sqlite.queue import SqliteQueue
 from tests.store.harness import Clock
 
 HERE = Scope("ann", "blue", "s1")
@@ -354,13 +354,13 @@ def test_no_kind_waits_behind_another_for_ever(kinds: tuple[str, str]) -> None:
 def test_a_worker_with_nothing_left_to_do_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task that has ended and is not forgotten would end every pause at once."""
     claims: list[Claim] = []
-    claim = SqliteQueue.claim
+    claim = SqlJobQueue.claim
 
-    async def counted(queue: SqliteQueue, wanted: Claim) -> list[Job]:
+    async def counted(queue: SqlJobQueue, wanted: Claim) -> list[Job]:
         claims.append(wanted)
         return await claim(queue, wanted)
 
-    monkeypatch.setattr(SqliteQueue, "claim", counted)
+    monkeypatch.setattr(SqlJobQueue, "claim", counted)
 
     async def main() -> None:
         async with working(answers(Outcome()), WorkerRules(idle_seconds=3_600)) as bench:

@@ -350,7 +350,7 @@ def test_look_ups_use_an_index(sqlite: Opener) -> None:
 
     async def work(store: Store) -> None:
         assert isinstance(store, SqliteStore)
-        await store._read(watch)
+        await store._readers.read(watch)
         for scope in (HERE, HERE.of("")):
             await store.get(scope, ref)
             await store.get(scope, content("hello").sha256)
@@ -360,7 +360,9 @@ def test_look_ups_use_an_index(sqlite: Opener) -> None:
             await store.sessions(scope)
             await store.audit(scope)
             await store.messages(scope, ["a", "b"])
-        await store._read(lambda db: db.execute("SELECT * FROM audit ORDER BY entry").fetchall())
+        await store._readers.read(
+            lambda db: db.execute("SELECT * FROM audit ORDER BY entry").fetchall()
+        )
 
     sqlite.run(work)
     assert [step.partition(":")[0] for step in slow] == [

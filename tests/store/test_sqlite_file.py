@@ -330,7 +330,7 @@ def test_connections_wait_for_a_lock_as_long_as_the_store_was_told(tmp_path: Pat
     async def main() -> None:
         store = await SqliteStore.open(tmp_path / "store.db", busy_seconds=0.25)
         try:
-            for run_job in (store._write, store._read):
+            for run_job in (store._write, store._readers.read):
                 assert await run_job(lambda db: db.pragma("busy_timeout")) == 250
         finally:
             await store.close()

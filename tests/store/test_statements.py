@@ -73,7 +73,7 @@ def test_a_statement_for_one_database_only_is_refused() -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_statement_is_used(name: str) -> None:
-    code = "\n".join(file.read_text("utf-8") for file in (SOURCE / "operations").glob("*.py"))
+    code = "\n".join(file.read_text("utf-8") for file in SOURCE.rglob("*.py"))
     used = set(re.findall(r"\b_?\w*sql\.(\w+)", code))
     assert set(load(name).by_name) <= used
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.store.operations.job_claims import OneByOne
+from holdfast.store.operations.jobs import SqlJobQueue
 from holdfast.store.queue import Claim, NewJob
 from holdfast.store.sqlite import SqliteStore
-from holdfast.store.sqlite.queue import SqliteQueue
 from holdfast.store.sqlite.ticking import Ticking
 from tests.store.harness import HERE, Clock
 
@@ -35,11 +36,11 @@ class Machine:
     def start_again(self) -> None:
         self.boot, self.since_start.now = "second", 10.0
 
-    def run(self, work: Callable[[SqliteQueue], Awaitable[None]]) -> None:
+    def run(self, work: Callable[[SqlJobQueue], Awaitable[None]]) -> None:
         async def main() -> None:
             store = await SqliteStore.open(self.path)
             ticking = Ticking(self.wall, self.since_start, self.boot)
-            await work(SqliteQueue(store._writer, store._readers, ticking))
+            await work(SqlJobQueue(store._runner, ticking, OneByOne()))
             await store.close()
 
         asyncio.run(main())
@@ -51,7 +52,7 @@ def test_a_clock_that_jumps_takes_no_job_from_its_worker_and_keeps_none(
 ) -> None:
     machine = Machine(tmp_path)
 
-    async def work(queue: SqliteQueue) -> None:
+    async def work(queue: SqlJobQueue) -> None:
         await queue.enqueue(HERE, [NewJob(kind="x", key="k")])
         (job,) = await queue.claim(CLAIM)
         machine.wall.advance(jump)
@@ -76,13 +77,13 @@ def test_a_clock_that_jumps_takes_no_job_from_its_worker_and_keeps_none(
 def test_after_a_start_of_the_machine_time_goes_on(tmp_path: Path, jump: float) -> None:
     machine = Machine(tmp_path)
 
-    async def before(queue: SqliteQueue) -> None:
+    async def before(queue: SqlJobQueue) -> None:
         await queue.enqueue(HERE, [NewJob(kind="x", key="k"), NewJob(kind="x", key="later")])
         assert await queue.claim(CLAIM)
         (job,) = await queue.claim(CLAIM)
         await queue.fail(job, "x", delay_seconds=100.0)
 
-    async def after(queue: SqliteQueue) -> None:
+    async def after(queue: SqlJobQueue) -> None:
         await queue.recover()  # how long the machine was off, nobody knows: from here it counts
         machine.pass_by(100.0)
         await queue.recover()

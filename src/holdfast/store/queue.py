@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -24,7 +24,6 @@ PRIORITIES = range(10)
 LEASE_SECONDS = 60.0
 IDLE_SECONDS = 5.0
 """How often an idle worker looks by itself (004-34)."""
-DAY_SECONDS = 86_400
 LOST = "the worker was lost"
 """What is told of a job whose lease ran out."""
 LOOKED_AT = 64
@@ -145,30 +144,6 @@ class QueueFigures(msgspec.Struct, frozen=True, kw_only=True):
     depths: list[Depth]
     cost_today: int
     """Tokens debited today, of all users."""
-
-
-class Moment(NamedTuple):
-    """Now, on two clocks."""
-
-    wall: float
-    """Seconds since 1970: for days, and for people."""
-    ticks: float
-    """Seconds that nobody sets: for leases and delays."""
-
-    @property
-    def today(self) -> str:
-        """The day of quotas, in UTC."""
-        return rules.day_of(self.wall)
-
-    @property
-    def tomorrow(self) -> float:
-        """The ticks at which the next day begins."""
-        return self.ticks + DAY_SECONDS - self.wall % DAY_SECONDS
-
-    @property
-    def skew(self) -> float:
-        """What makes the time of day out of ticks."""
-        return self.wall - self.ticks
 
 
 class JobQueue(ABC):

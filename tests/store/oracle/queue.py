@@ -6,10 +6,11 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import NamedTuple
 
 import msgspec
 
-from holdfast.store import queue
+from holdfast.store import queue, rules
 from holdfast.store.queue import (
     Bell,
     Claim,
@@ -17,13 +18,38 @@ from holdfast.store.queue import (
     Ending,
     Job,
     JobQueue,
-    Moment,
     NewJob,
     QueueFigures,
 )
 from holdfast.store.records import Summary
 from holdfast.store.scope import Scope
 from holdfast.store.transfer import JobLine
+
+_DAY_SECONDS = 86_400
+
+
+class Moment(NamedTuple):
+    """Now, on two clocks."""
+
+    wall: float
+    """Seconds since 1970: for days, and for people."""
+    ticks: float
+    """Seconds that nobody sets: for leases and delays."""
+
+    @property
+    def today(self) -> str:
+        """The day of quotas, in UTC."""
+        return rules.day_of(self.wall)
+
+    @property
+    def tomorrow(self) -> float:
+        """The ticks at which the next day begins."""
+        return self.ticks + _DAY_SECONDS - self.wall % _DAY_SECONDS
+
+    @property
+    def skew(self) -> float:
+        """What makes the time of day out of ticks."""
+        return self.wall - self.ticks
 
 
 @dataclass(eq=False)

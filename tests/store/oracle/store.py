@@ -14,7 +14,7 @@ from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.fact_shelf import FactShelf
 from holdfast.store.journal import JournalShelf
 from holdfast.store.protocol import GRACE_SECONDS, Progress, Store
-from holdfast.store.queue import JobQueue, Moment
+from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     AuditEntry,
     Cleaned,
@@ -41,7 +41,7 @@ from tests.store.oracle.facts import ModelFacts
 from tests.store.oracle.journal import ModelJournal
 from tests.store.oracle.ledger import ModelLedger
 from tests.store.oracle.lines import add_line, lines_of
-from tests.store.oracle.queue import ModelQueue
+from tests.store.oracle.queue import ModelQueue, Moment
 from tests.store.oracle.records import Ref, Shelf
 from tests.store.oracle.tools import ModelTools
 from tests.store.oracle.turns import ModelTurns

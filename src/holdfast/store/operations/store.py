@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Literal
 
-from holdfast.store import rules
+from holdfast.store import rules, transfer
 from holdfast.store.across import AcrossScopes
 from holdfast.store.answer_shelf import AnswerShelf
 from holdfast.store.fact_shelf import FactShelf
@@ -17,6 +17,7 @@ from holdfast.store.operations import (
     facts,
     journal,
     ledger,
+    moving,
     originals,
     sessions,
     summaries,
@@ -26,7 +27,9 @@ from holdfast.store.operations import (
     upkeep,
 )
 from holdfast.store.operations.across import SqlAcross
+from holdfast.store.operations.jobs import SqlJobQueue
 from holdfast.store.protocol import GRACE_SECONDS, Progress
+from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     AuditEntry,
     Cleaned,
@@ -43,7 +46,7 @@ from holdfast.store.records import (
     UsageTotal,
 )
 from holdfast.store.scope import Scope
-from holdfast.store.statements import Runner
+from holdfast.store.statements import Operation, Runner, Values
 from holdfast.store.tool_shelf import ToolShelf
 from holdfast.store.turn_shelf import TurnShelf
 from holdfast.store.usage_ledger import UsageLedger
@@ -52,9 +55,12 @@ from holdfast.store.usage_ledger import UsageLedger
 class SqlStore(ABC):
     """A store in a database that runs operations."""
 
-    def __init__(self, runner: Runner, clock: Callable[[], float]) -> None:
+    def __init__(self, runner: Runner, clock: Callable[[], float], jobs: SqlJobQueue) -> None:
         self._runner = runner
         self._clock = clock
+        self._jobs = jobs
+        self.jobs: JobQueue = jobs
+        """Jobs of the background."""
         self.across: AcrossScopes = SqlAcross(runner, clock)
         """Several workspaces at once."""
         self.answers: AnswerShelf = answers.SqlAnswerStore(runner, clock)
@@ -257,3 +263,23 @@ class SqlStore(ABC):
     async def scopes(self) -> list[Scope]:
         """Everyone who has something here."""
         return await self._runner.fetch(sessions.scopes)
+
+    async def restore(self, scope: Scope, lines: AsyncIterator[bytes]) -> int:
+        """Read what `export` wrote, each part in one transaction; return how much was new."""
+        new = 0
+        async for batch in transfer.batches(lines):
+            packed = await self._runner.compute(moving.packed, batch)
+            new += await self._runner.write(self._restore, scope, batch, packed)
+        return new
+
+    def _restore(
+        self, scope: Scope, batch: Sequence[transfer.Line], packed: list[Values]
+    ) -> Operation[int]:
+        yield from moving.prepare(scope, packed)
+        new = 0
+        for line in batch:
+            if isinstance(line, transfer.JobLine):
+                new += yield from self._jobs.restore(scope, line)
+            else:
+                new += yield from moving.restore(scope, line)
+        return new

@@ -9,19 +9,19 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import LiteralString
+from typing import Any, LiteralString
 
 from holdfast.errors import StoreError
-from holdfast.store import rules
+from holdfast.store import rules, transfer
 from holdfast.store.deadline import has_deadline, without_deadline
+from holdfast.store.operations import moving
 from holdfast.store.operations.store import SqlStore
-from holdfast.store.postgres import moving, scrubbing, upkeep
+from holdfast.store.postgres import scrubbing, upkeep
 from holdfast.store.postgres.database import CONNECTIONS, Database, connect
 from holdfast.store.postgres.migrate import migrate
 from holdfast.store.postgres.queue import PostgresQueue
-from holdfast.store.postgres.running import PostgresRunner
+from holdfast.store.postgres.running import PostgresRunner, run
 from holdfast.store.postgres.scrubbing import Scrubber
-from holdfast.store.queue import JobQueue
 from holdfast.store.records import Content
 from holdfast.store.scope import Scope
 
@@ -41,12 +41,11 @@ class PostgresStore(SqlStore):
         self._database = database
         self._put = 0
         self._scrubber = scrubber = Scrubber(database)
-        super().__init__(PostgresRunner(database, scrubber), clock)
+        runner = PostgresRunner(database, scrubber)
+        super().__init__(runner, clock, PostgresQueue(database, runner, clock))
         self._looking: asyncio.Task[None] | None = None
         """Has PostgreSQL look at its tables; held, because a loop holds its tasks weakly."""
         self.url = database.url
-        self.jobs: JobQueue = PostgresQueue(database, clock)
-        """Work for the background."""
 
     @classmethod
     async def open(
@@ -100,13 +99,18 @@ class PostgresStore(SqlStore):
         """Return how often records were removed for good."""
         return int((await self._database.fetch(scrubbing.REMOVALS))[0]["number"])
 
-    def export(self, scope: Scope) -> AsyncIterator[bytes]:
+    async def export(self, scope: Scope) -> AsyncIterator[bytes]:
         """Every record of the scope as lines of JSON, all of one moment."""
-        return moving.export(self._database, scope)
-
-    async def restore(self, scope: Scope, lines: AsyncIterator[bytes]) -> int:
-        """Read what `export` wrote."""
-        return await moving.restore(self._database, scope, lines)
+        yield transfer.encode(transfer.Header())
+        async with self._database.snapshot() as connection:
+            for read in (*moving.LINES, self._jobs.lines):
+                after: Any = None
+                while True:
+                    lines, after = await run(connection, read(scope, after))
+                    for line in lines:
+                        yield transfer.encode(line)
+                    if after is None:
+                        break
 
     async def secret(self) -> bytes:
         """A random key, in the database itself: many machines must agree on it."""

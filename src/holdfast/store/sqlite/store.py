@@ -9,31 +9,24 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import apsw
 
 from holdfast.store import transfer
-from holdfast.store.operations import moving as operations
-from holdfast.store.operations import (
-    sessions,
-)
+from holdfast.store.operations import moving, sessions
+from holdfast.store.operations.job_claims import OneByOne
+from holdfast.store.operations.jobs import SqlJobQueue
 from holdfast.store.operations.store import SqlStore
 from holdfast.store.protocol import GRACE_SECONDS
-from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     Cleaned,
 )
 from holdfast.store.scope import Scope
-from holdfast.store.sqlite import (
-    moving,
-    scrubbing,
-)
+from holdfast.store.sqlite import scrubbing
 from holdfast.store.sqlite.driver import BUSY_SECONDS, Job
 from holdfast.store.sqlite.memory import MemoryDatabase
-from holdfast.store.sqlite.queue import SqliteQueue
 from holdfast.store.sqlite.running import SqliteRunner
 from holdfast.store.sqlite.ticking import Ticking
 from holdfast.store.sqlite.writer import Database, FileDatabase
@@ -49,11 +42,10 @@ class SqliteStore(SqlStore):
         self._database = database
         self._writer = writer = database.writer
         self._readers = readers = database.readers
-        super().__init__(SqliteRunner(writer, readers), clock)
-        self._read = readers.read
-        self._ticking = Ticking.of(clock)
-        self.jobs: JobQueue = SqliteQueue(writer, readers, self._ticking)
-        """Work for the background."""
+        runner = SqliteRunner(writer, readers)
+        # Workers of other processes find queued jobs only when they look the next time.
+        jobs = SqlJobQueue(runner, Ticking.of(clock), OneByOne())
+        super().__init__(runner, clock, jobs)
 
     @classmethod
     async def open(
@@ -103,38 +95,20 @@ class SqliteStore(SqlStore):
 
     async def removals(self) -> int:
         """Return how often records were removed for good."""
-        return await self._read(scrubbing.removals)
+        return await self._readers.read(scrubbing.removals)
 
     async def export(self, scope: Scope) -> AsyncIterator[bytes]:
         """Every record of the scope as lines of JSON."""
         yield transfer.encode(transfer.Header())
         await self._write(_nothing)
-        reads: list[moving.Read] = [partial(moving.job_lines, self._ticking)]
-        reads += [partial(moving.page_of, lines) for lines in operations.LINES]
-        for read in reads:
+        for read in (self._jobs.lines, *moving.LINES):
             after: Any = None
             while True:
-                lines, after = await self._read(partial(_page, read, scope, after))
+                lines, after = await self._runner.read(read, scope, after)
                 for line in lines:
                     yield transfer.encode(line)
                 if after is None:
                     break
-
-    async def restore(self, scope: Scope, lines: AsyncIterator[bytes]) -> int:
-        """Read what `export` wrote."""
-        new = 0
-        async for batch in transfer.batches(lines):
-            packed = await self._readers.run(partial(operations.packed, batch))
-            new += await self._write(
-                partial(
-                    moving.restore,
-                    scope=scope,
-                    batch=batch,
-                    packed=packed,
-                    ticking=self._ticking,
-                )
-            )
-        return new
 
     async def secret(self) -> bytes:
         """Return a random key of this store."""
@@ -158,7 +132,3 @@ def _check_writable(db: apsw.Connection) -> None:
     # An empty transaction succeeds on a file that may only be read.
     if db.readonly("main"):
         raise apsw.ReadOnlyError("attempt to write a readonly database")
-
-
-def _page(read: moving.Read, scope: Scope, after: Any, db: apsw.Connection) -> transfer.Page:
-    return read(db, scope, after)

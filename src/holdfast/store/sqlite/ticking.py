@@ -11,15 +11,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import apsw
-
-from holdfast.store.queue import Moment
+from holdfast.store.operations.job_claims import JobTime
+from holdfast.store.operations.jobs import JobClock
+from holdfast.store.scope import Scope
+from holdfast.store.statements import Operation, load
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _SAVE_SECONDS = 60.0
+_EVERYBODY = Scope()
+"""For statements that are about no scope."""
+
+_sql = load("jobs")
 
 
-class Ticking:
+class Ticking(JobClock):
     """Tells now, on both clocks."""
 
     def __init__(
@@ -41,30 +46,18 @@ class Ticking:
         # BOOTTIME and not MONOTONIC, which stands still while a notebook sleeps.
         return cls(wall, lambda: time.clock_gettime(time.CLOCK_BOOTTIME), boot)
 
-    def moment(self, db: apsw.Connection) -> Moment:
-        """Now, for a transaction that only reads."""
-        moment, _ = self._now(db)
-        return moment
-
-    def noted(self, db: apsw.Connection) -> Moment:
-        """Now, for a transaction that writes: from time to time it is written down."""
-        moment, ahead = self._now(db)
-        if ahead is not None:
-            db.execute(
-                "INSERT OR REPLACE INTO clock (id, boot, ahead, seen) VALUES (1, ?, ?, ?)",
-                (self._boot, ahead, moment.ticks),
-            )
-        return moment
-
-    def _now(self, db: apsw.Connection) -> tuple[Moment, float | None]:
-        """Now; and how far the ticks are ahead, if that is to be written down."""
+    def read(self, *, saves: bool) -> Operation[JobTime]:
+        """Return now on both clocks; from time to time the ticks are saved."""
         wall = self._wall()
         if self._steady is None:
-            return Moment(wall, wall), None
+            return JobTime(wall, wall)
         since_start = self._steady()
-        row = db.execute("SELECT boot, ahead, seen FROM clock").fetchone()
-        if row is not None and row[0] == self._boot:
-            ticks = since_start + row[1]
-            return Moment(wall, ticks), row[1] if ticks - row[2] > _SAVE_SECONDS else None
-        ticks = wall if row is None else max(wall, row[2])
-        return Moment(wall, ticks), ticks - since_start
+        rows = yield _sql.clock(_EVERYBODY)
+        boot, ahead, seen = rows[0] if rows else ("", 0.0, wall)
+        is_new = boot != self._boot
+        if is_new:
+            ahead = max(wall, seen) - since_start
+        ticks = since_start + ahead
+        if saves and (is_new or ticks - seen > _SAVE_SECONDS):
+            yield _sql.set_clock(_EVERYBODY, boot=self._boot, ahead=ahead, seen=ticks)
+        return JobTime(wall, ticks)
