@@ -103,30 +103,31 @@ class SqlJobQueue(JobQueue):
 
     async def settle(self, job: Job, ending: Ending) -> bool:
         """Record how an attempt ended; return whether it was the caller's to end."""
-        summary = ending.summary
-        made = summaries.NO_VALUES if summary is None else summaries.values_of(summary)
+        made = None if ending.summary is None else summaries.values_of(ending.summary)
 
         def work() -> Operation[bool]:
             now = yield from self._clock.read(saves=True)
-            ((is_ours,),) = yield _sql.settle(
+            attempt = {"id": job.id, "token": job.token, "state": ending.state}
+            is_ours = yield _sql.settle(
                 _EVERYBODY,
-                id=job.id,
-                token=job.token,
-                state=ending.state,
+                **attempt,
                 attempts=ending.attempts,
                 error=ending.error,
                 cost=ending.cost,
                 delay=ending.delay_seconds,
                 ticks=now.ticks,
                 wall=now.wall,
-                **made,
             )
-            if is_ours and ending.gist:
+            if not is_ours:
+                return bool((yield _sql.was_settled(_EVERYBODY, **attempt)))
+            if made is not None:
+                yield from summaries.put(job.scope, made)
+            if ending.gist:
                 yield from originals.retell(job.scope, job.ref_id, ending.gist)
-            return bool(is_ours)
+            return True
 
-        run = self._runner.write if ending.gist else self._runner.write_one
-        is_ours = await run(work)
+        writes_more = made is not None or bool(ending.gist)
+        is_ours = await (self._runner.write if writes_more else self._runner.write_one)(work)
         if ending.delay_seconds is not None:
             self._bell.ring()
         return is_ours

@@ -16,11 +16,6 @@ from holdfast.store.transfer import PAGE, Page, SummaryLine
 
 _sql = load("summaries")
 
-NO_VALUES: Values = dict.fromkeys(
-    ("key", "source", "expires_at", "sha256", "size", "codec", "data")
-)
-"""The values of no summary."""
-
 
 def values_of(summary: Summary) -> Values:
     """Return the values of a summary's row, compressed."""

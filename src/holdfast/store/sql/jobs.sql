@@ -156,53 +156,36 @@ UPDATE holdfast.jobs SET lease_until = {ticks} + :seconds
 WHERE state = 'running' AND id IN :ids AND CAST(id AS text) || ' ' || token IN :claims
 RETURNING id
 
--- Of one transaction: what was made, the refund and the end; whether it was this attempt's to end,
--- or was ended so before by a caller who did not hear of it.
-
--- part: put_summary
-INSERT INTO holdfast.summaries (
-    workspace, owner, key, source, expires_at, sha256, size, codec, data)
-
--- part: replace_summary
-ON CONFLICT (workspace, owner, key) DO UPDATE
-SET source = excluded.source, expires_at = excluded.expires_at, sha256 = excluded.sha256,
-    size = excluded.size, codec = excluded.codec, data = excluded.data
+-- The refund of what an attempt did not cost, and its end; no row if it was not this one's to end.
 
 -- part: end
 UPDATE holdfast.jobs AS j SET state = :state, attempts = :attempts, error = :error,
     cost = cost + :cost, due = {ticks} + :delay, lease_until = NULL, completed_at = {wall}
 WHERE {ours}
 
--- part: was_ended
-EXISTS (SELECT 1 FROM holdfast.jobs WHERE id = :id AND token = :token AND state = :state)
-
 -- name: settle (sqlite)
-{put_summary}
-SELECT j.workspace, j.owner, :key, :source, :expires_at, :sha256, :size, :codec, :data
-FROM jobs AS j WHERE {ours} AND :key IS NOT NULL {replace_summary};
 UPDATE quotas AS q SET spent = q.spent + :cost - j.most_cost FROM jobs AS j
 WHERE {ours} AND j.most_cost > 0 AND q.workspace = j.workspace AND q.owner = j.owner
 AND q.name IN ('day ' || j.debited_on, 'session ' || j.session);
-{end};
-SELECT {was_ended}
+{end} RETURNING id
 
 -- name: settle (postgres)
 WITH ended AS (
     {end}
-    RETURNING workspace, username, session, most_cost, debited_on
+    RETURNING id, workspace, username, session, most_cost, debited_on
 ), refunded AS (
     UPDATE holdfast.quotas AS q SET spent = q.spent + :cost - ended.most_cost
     FROM ended
     WHERE ended.most_cost > 0
       AND q.workspace = ended.workspace AND q.username = ended.username
       AND q.name IN ('day ' || ended.debited_on, 'session ' || ended.session)
-), summarised AS (
-    {put_summary}
-    SELECT workspace, username, :key, :source, :expires_at, :sha256, :size, :codec, :data
-    FROM ended WHERE :key::text IS NOT NULL
-    {replace_summary}
 )
-SELECT EXISTS (SELECT FROM ended) OR {was_ended}
+SELECT id FROM ended
+
+-- Whether the attempt was ended so before, by a caller who did not hear of it.
+
+-- name: was_settled
+SELECT 1 FROM holdfast.jobs WHERE id = :id AND token = :token AND state = :state
 
 -- name: recover
 UPDATE holdfast.jobs
