@@ -93,9 +93,9 @@ def _lines(
     parts: Sequence[Excerpt],
     handle: tuple[str, str],
 ) -> Iterator[str]:
-    safe_name, opener = handle
+    shown_name, opener = handle
     size = f"{counted(source.line_count, 'line')}, about {tokens:,} tokens"
-    yield f"[{safe_name}{size} · stored as it came; what a result above has too is left out here]"
+    yield f"[{shown_name}{size} · stored as it came; what a result above has too is left out here]"
     example = ""
     waiting = iter(parts)
     at = 0
