@@ -33,7 +33,7 @@ async def export(database: Database, scope: Scope) -> AsyncIterator[bytes]:
 
 
 async def _made_lines(connection: Connection, scope: Scope) -> AsyncIterator[transfer.Line]:
-    """What was made of contents, or is to be."""
+    """Yield the lines of records derived from contents, and of jobs."""
 
     def rows(sql: LiteralString) -> Any:
         return connection.cursor(sql, scope.workspace, scope.user, prefetch=_AT_A_TIME)

@@ -1,6 +1,6 @@
-"""store: the store on PostgreSQL, for many processes and machines at once.
+"""The store on PostgreSQL, for many processes and machines at once.
 
-The last of its folder: it says which file does what, and asks the clock.
+Maps each call to an operation, and reads the clock.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ INSERT INTO holdfast.secrets (name, data) VALUES ('tenants', $1) ON CONFLICT DO 
 _KEY: LiteralString = "SELECT data FROM holdfast.secrets WHERE name = 'tenants'"
 
 _MANY = 500
-"""Contents; so many are found more slowly unless PostgreSQL knows that they are there."""
+"""Number of contents that are found more slowly unless PostgreSQL's statistics include them."""
 
 
 class PostgresStore(SqlStore):
@@ -113,7 +113,7 @@ class PostgresStore(SqlStore):
         return damages + await upkeep.verify(self._database, scope)
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
-        """Remove what is stale and what closed sessions left."""
+        """Remove expired contents, and those of closed sessions."""
         now = self._clock()
         await self._database.fetch(answers.REMOVE_EXPIRED, scope.workspace, scope.user, now)
         return await super().gc(scope, grace_seconds=grace_seconds)
@@ -152,7 +152,7 @@ class PostgresStore(SqlStore):
         )
 
     async def close(self) -> None:
-        """Finish what is being written and let go."""
+        """Finish pending writes and close."""
         if self._looking is not None:
             self._looking.cancel()
         await self.jobs.close()

@@ -1,4 +1,4 @@
-"""upkeep: what is damaged of records made from contents; fresh tables."""
+"""Checks of records that are derived from contents; fresh statistics of tables."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ async def look_at_once(database: Database) -> None:
 
     It does so by itself, but only after a minute; a first import has grown by then.
     """
-    with suppress(StoreError):  # what was stored is stored, and only slower to find
+    with suppress(StoreError):  # the data is stored, and only slower to find
         if await database.fetch(_NEVER_LOOKED_AT):
             await database.fetch(_LOOK)
 
 
 async def verify(database: Database, scope: Scope) -> list[Damage]:
-    """Read what was made of contents, and remove what is unsound of it."""
+    """Read the derived records, and remove damaged ones."""
     async with database.snapshot() as connection:
         unsound_answers = await answers.unsound(connection, scope)
         unsound_tools = await tools.unsound(connection, scope)

@@ -1,7 +1,7 @@
-"""moving: what `export` reads and `restore` writes, in SQL.
+"""The reads of `export` and the writes of `restore`, in SQL.
 
-moving: after sessions. Each function is a job for a connection, inside of a transaction. Reads
-go page by page, each behind the key that ended the last, so that no store is too large.
+Each function runs on a connection, inside of a transaction. Reads go page by page, each after the
+last key of the previous one, so that no store is too large.
 """
 
 from __future__ import annotations
