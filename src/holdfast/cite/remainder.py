@@ -53,7 +53,7 @@ def remainder(
     name = ref_id(kind, sha256, rules.ref_digits)
     parts = [Excerpt(text[a:b], _where(source, a, b), 0.0) for a, b in _between(text, above)]
     tokens = count(text)
-    handle = (f"{name} · ", rules.opener) if with_ref else ("", "")
+    handle = (f"Stored as {name}; ", rules.opener) if with_ref else ("", "")
     written = "\n".join(_lines(name, source, tokens, above, parts, handle))
     original = Content(
         ref_id=name,
@@ -95,7 +95,7 @@ def _lines(
 ) -> Iterator[str]:
     shown_name, opener = handle
     size = f"{counted(source.line_count, 'line')}, about {tokens:,} tokens"
-    yield f"[{shown_name}{size} · stored as it came; what a result above has too is left out here]"
+    yield f"[{shown_name}{size}; parts that a result above repeats are left out]"
     example = ""
     waiting = iter(parts)
     at = 0
@@ -104,7 +104,7 @@ def _lines(
             yield fenced(next(waiting).text)
         span = _where(source, stretch.start, stretch.end)
         example = example or span
-        yield f"{CUT}{span} are as in the result above of {bracketed(stretch.place)} …]"
+        yield f"{CUT}{span}: same as in the result above of {bracketed(stretch.place)} …]"
         at = stretch.end
     yield from (fenced(part.text) for part in waiting)
     if opener:

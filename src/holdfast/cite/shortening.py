@@ -68,7 +68,7 @@ def shortened_inside(
     if target < handle.tokens * LEAST_SHOWN:
         return None
     condensed = condenser.condense(source)
-    head = handle.head(condensed, source, f"{glance(source).stored}, shortened here")
+    head = handle.head(condensed, source, glance(source).stored, "shortened")
     repeats = list(_repeats(source.text))
     pieces = _pieces(source, question, repeats)
     room = target - count(head) - _GAP_TOKENS * (1 + len(repeats))
