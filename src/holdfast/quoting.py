@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 
 STORED = "[Stored as "
-READ_MORE = "[If you need more: "
+READ_MORE = "[Read more: "
 FOLDED = "[Folded: "
 MEMORY = "[Memory: "
 CUT = "[… "

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from holdfast.cite.citation import Citation, CitingRules, Excerpt, count
 from holdfast.cite.composing import Composed, Handle, citation_of
 from holdfast.condense.kinds import kind_of
+from holdfast.condense.places import short_place
 from holdfast.condense.source import Source
 from holdfast.condense.spans import counted, where
 from holdfast.privacy import apply, find, flags
@@ -82,7 +83,9 @@ def _between(text: str, above: Sequence[Standing]) -> Iterator[tuple[int, int]]:
 
 def _where(source: Source, start: int, end: int) -> str:
     """A stretch in source units: whole lines, or a part of the only one."""
-    return where(source, start, end) if source.line_count > 1 else f"characters {start}-{end}"
+    if source.line_count == 1:
+        return f"characters {start}-{end}"
+    return short_place(where(source, start, end))
 
 
 def _lines(
