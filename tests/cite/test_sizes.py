@@ -294,6 +294,6 @@ def test_in_a_request_it_is_on_record_and_rebuilt(dialect: str) -> None:
     [edit] = fitted.edits[:1]
     assert edit.action == "cite"
     assert edit.ref_id == fitted.contents[0].ref_id
-    assert b"shortened here" in fitted.body
+    assert b"; shortened]" in fitted.body
     again = fit(body, dialect=dialect, citing=rules)
     assert again.body == fitted.body
