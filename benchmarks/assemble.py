@@ -24,7 +24,7 @@ from rich.table import Table
 from benchmarks.recall import stands_in
 from benchmarks.recall_data import DATA, Asked, Talk, locomo
 from holdfast.assemble import AssembledContext
-from holdfast.assemble.intents import PACKS
+from holdfast.assemble.intents import SECTION_BUDGETS
 from holdfast.engine import Holdfast
 from holdfast.facts import Fact
 from holdfast.facts.dates import insert_dates
@@ -75,7 +75,7 @@ async def _measured(turns: int, facts: int, folder: Path) -> list[str]:
         spent = _Spent([], [], [], [])
         for n in range(QUESTIONS):
             question = _question(n)
-            pack = PACKS["context_lookup"]
+            pack = SECTION_BUDGETS["context_lookup"]
             recalling = engine.recall(question, session="s", token_budget=1_500)
             spent.recall.append(await _timed(lambda work=recalling: work))
             finding = engine.facts.top(question, session="s", k=pack.most_facts)

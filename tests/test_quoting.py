@@ -102,17 +102,18 @@ def page_read(text: str) -> Told:
     return Told([head, *behind.split("\n")[1:]], [content])
 
 
+_STORED = re.compile(r"\[Stored as ref:[a-z_]+:[0-9a-f]{16}; [^\n]*\]")
 _HEAD = re.compile(r"\[ref:[a-z_]+:[0-9a-f]{16} [^\n]*\]")
-_FOOT = re.compile(r'\[Open any part: expand_ref\("(ref:[a-z_]+:[0-9a-f]{16})", .*\)\]')
-_REMAIN = re.compile(r'\[[\d,]+ \w+ remain: (?:expand_ref\(.+\)|add ", page \d+" to find)\]')
+_FOOT = re.compile(r'\[Read more: expand_ref\("(ref:[a-z_]+:[0-9a-f]{16})", .*\)\]')
+_REMAIN = re.compile(r'\[[\d,]+ \w+ remains?: (?:expand_ref\(.+\)|add ", page \d+" to find)\]')
 _CUT = re.compile(r"\[… \d+ characters cut: expand_ref\(\"ref:[a-z_]+:[0-9a-f]{16}\"\) …\]|\[…\]")
 
 
 def check_citation(citation: Citation) -> None:
     told = citation_read(citation.text)
     head, *headings = told.ours
-    assert _HEAD.fullmatch(head)
-    assert head.startswith(f"[{citation.ref_id} · ")
+    assert _STORED.fullmatch(head)
+    assert head.startswith(f"[Stored as {citation.ref_id}; ")
     if headings and (foot := _FOOT.fullmatch(headings[-1])):
         assert foot[1] == citation.ref_id
         headings.pop()
@@ -135,10 +136,10 @@ def check_page(page: Expansion) -> None:
 
 
 LIKE_OURS = re.compile(
-    r"(?i)[\s\u200b-\u200f\u202a-\u202e\ufeff]?(?:\[(?:ref:|Open any part|Folded|Memory|…"
-    r"|Nothing more can|Nothing that was said"
-    r"|The store cannot|stale -|[\d,]+ \w+ remain)|It was: |At a glance:|Errors and warnings:"
-    r"|On the question:|Outline:|Beginning and end:|Samples:|Weaker matches:)"
+    r"(?i)[\s\u200b-\u200f\u202a-\u202e\ufeff]?(?:\[(?:ref:|Stored as|Read more"
+    r"|Folded|Memory|…|No more|No earlier|The store|stale -|[\d,]+ \w+ remains?)"
+    r"|It was: |Key lines:|Errors and warnings:"
+    r"|Best matches:|Outline:|Beginning and end:|Samples:|Other matches:)"
 )
 
 
@@ -223,7 +224,7 @@ def test_nor_in_a_citation_that_has_grown(imitation: str) -> None:
 
 @pytest.mark.parametrize("end", ENDS[1:], ids=ascii)
 def test_nor_behind_any_other_end_of_a_line(end: str) -> None:
-    for imitation in (f"[{FORGED} · 9 lines · stored whole]", "Errors and warnings:"):
+    for imitation in (f"[Stored as {FORGED}; 9 lines; excerpts]", "Errors and warnings:"):
         for _, content in [*contents(imitation, end)][:6:2]:
             check(content)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.judge import weights
 from benchmarks.judge.conditions import CONDITIONS, Rig, proxy_process
@@ -26,6 +28,23 @@ from benchmarks.judge.results import (
 )
 from benchmarks.judge.server import running_model, serve
 from benchmarks.recall_data import DATA
+
+Settings = tuple[tuple[str, str], ...]
+"""Settings of the proxy, sorted by name."""
+
+
+class Variant(NamedTuple):
+    """A condition, and the settings of the proxy in it."""
+
+    name: str
+    settings: Settings
+
+    @property
+    def label(self) -> str:
+        """The name that results are kept under."""
+        chosen = ",".join(f"{key}={value}" for key, value in self.settings)
+        return f"{self.name}[{chosen}]" if chosen else self.name
+
 
 QUICK = {"whole": 4, "late": 3, "talk": 3}
 """Questions of each layout in a quick run: about ten minutes on two quiet cores."""
@@ -60,47 +79,55 @@ def run(
     options: argparse.Namespace, asked: list[JudgeQuestion], path: Path, data: str, commit: str
 ) -> None:
     """Answer what has no result yet, one content after the other."""
-    settings = dict(each.split("=", 1) for each in options.setting)
     known = {result.key for result in load_results(path)}
     todo = [
-        (name, question)
-        for name, question in _plan(options, asked)
-        if (weights.SHA256[:12], commit, data, question.id, _label(name, settings)) not in known
+        (variant, question)
+        for variant, question in _plan(options, asked)
+        if (weights.SHA256[:12], commit, data, question.id, variant.label) not in known
     ]
     print(f"judge: {len(todo)} answers to get, at commit {commit}", file=sys.stderr)
     if not todo:
         return
-    with _rig(settings) as rig:
+    with _rigs({variant.settings for variant, _ in todo}) as rigs:
         started = time.monotonic()
-        for number, (name, question) in enumerate(todo, 1):
+        for number, (variant, question) in enumerate(todo, 1):
             try:
-                outcome = CONDITIONS[name].answer(rig, question)
+                outcome = CONDITIONS[variant.name].answer(rigs[variant.settings], question)
             except OSError as error:
-                print(f"judge: {name} {question.id}: {error}", file=sys.stderr)
+                print(f"judge: {variant.label} {question.id}: {error}", file=sys.stderr)
                 continue
-            result = result_of(question, _label(name, settings), outcome, commit, data)
+            result = result_of(question, variant.label, outcome, commit, data)
             append_result(path, result)
             _print_progress(result, number, len(todo), time.monotonic() - started)
 
 
 @contextlib.contextmanager
-def _rig(settings: Mapping[str, str]) -> Iterator[Rig]:
-    with (
-        running_model() as model,
-        serve(model) as model_url,
-        proxy_process(model_url, settings) as proxy_url,
-    ):
-        yield Rig(model, model_url, proxy_url)
+def _rigs(all_settings: set[Settings]) -> Iterator[dict[Settings, Rig]]:
+    """Start the model, and a proxy for each of the settings."""
+    with contextlib.ExitStack() as stack:
+        model = stack.enter_context(running_model())
+        model_url = stack.enter_context(serve(model))
+        yield {
+            settings: Rig(
+                model, model_url, stack.enter_context(proxy_process(model_url, dict(settings)))
+            )
+            for settings in all_settings
+        }
 
 
 def _plan(
     options: argparse.Namespace, asked: Sequence[JudgeQuestion]
-) -> Iterator[tuple[str, JudgeQuestion]]:
-    """Yield conditions and questions; prompts that share a start follow each other."""
-    names = options.conditions.split(",") if options.conditions else list(CONDITIONS)
-    if options.quick and not options.conditions:
-        names = list(QUICK_CONDITIONS)
-    if unknown := set(names) - set(CONDITIONS):
+) -> Iterator[tuple[Variant, JudgeQuestion]]:
+    """Yield conditions and questions in an order in which an interrupted run can be used.
+
+    A question is answered in all conditions before the next one, so that they can be compared. Late
+    questions about one content follow each other in each condition, because their prompts share a
+    start that the model then reads once.
+    """
+    chosen_names = QUICK_CONDITIONS if options.quick else tuple(CONDITIONS)
+    names = options.conditions.split(",") if options.conditions else chosen_names
+    variants = [_variant(name, options.setting) for name in names]
+    if unknown := {variant.name for variant in variants} - set(CONDITIONS):
         sys.exit(f"There is no condition {', '.join(sorted(unknown))}: {', '.join(CONDITIONS)}.")
     for layout, quick in QUICK.items():
         chosen = [question for question in asked if question.about == layout]
@@ -108,9 +135,20 @@ def _plan(
             chosen = _spread(chosen, quick)
         elif layout == "whole":
             chosen = in_rounds(chosen)
-        for name in names:
-            if CONDITIONS[name].about == layout:
-                yield from ((name, question) for question in chosen[: options.limit])
+        fitting = [variant for variant in variants if CONDITIONS[variant.name].about == layout]
+        if not fitting:
+            continue
+        for group in _groups(chosen[: options.limit], layout):
+            yield from ((variant, question) for variant in fitting for question in group)
+
+
+def _groups(chosen: Sequence[JudgeQuestion], layout: str) -> Iterator[list[JudgeQuestion]]:
+    """Yield late questions content by content, and others one by one."""
+    if layout != "late":
+        yield from ([question] for question in chosen)
+        return
+    for _, group in itertools.groupby(chosen, key=lambda question: question.content):
+        yield list(group)
 
 
 def in_rounds(asked: Sequence[JudgeQuestion]) -> list[JudgeQuestion]:
@@ -133,9 +171,11 @@ def _spread(asked: Sequence[JudgeQuestion], number: int) -> list[JudgeQuestion]:
     return list(asked[::step][:number])
 
 
-def _label(name: str, settings: Mapping[str, str]) -> str:
-    chosen = ",".join(f"{key}={value}" for key, value in sorted(settings.items()))
-    return f"{name}[{chosen}]" if chosen else name
+def _variant(text: str, settings: Sequence[str]) -> Variant:
+    """Return a condition as it is given: `late`, or `late[open_ahead=false]`."""
+    name, _, own = text.rstrip("]").partition("[")
+    pairs = [each.partition("=") for each in (*settings, *filter(None, own.split(";")))]
+    return Variant(name, tuple(sorted((key, value) for key, _, value in pairs)))
 
 
 def _print_progress(result: Result, number: int, total: int, elapsed: float) -> None:
@@ -152,7 +192,11 @@ def _print_progress(result: Result, number: int, total: int, elapsed: float) -> 
 def _read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.judge", description=__doc__)
     parser.add_argument("--set", choices=SETS, default="tuning", help="questions; default tuning")
-    parser.add_argument("--conditions", help=f"some of {','.join(CONDITIONS)}")
+    parser.add_argument(
+        "--conditions",
+        help=f"some of {','.join(CONDITIONS)}; a name may have "
+        "settings of the proxy behind it: late[open_ahead=false]",
+    )
     parser.add_argument("--quick", action="store_true", help="a sample, in about ten minutes")
     parser.add_argument("--limit", type=int, help="most questions of each layout")
     parser.add_argument("--report", action="store_true", help="print the table of earlier runs")

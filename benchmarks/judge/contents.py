@@ -2,7 +2,7 @@
 
 Two sources: parts of the big results (whole rows, lines or elements, so that a part is well-formed
 too) and whole results of recorded agents. The same ones every time; nothing of the data is kept.
-Both sets of questions, `tuning` and `final`, draw on different files and tasks.
+The sets of questions draw on different files and tasks: see `questions.SETS`.
 """
 
 from __future__ import annotations

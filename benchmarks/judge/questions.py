@@ -7,7 +7,8 @@ Types, besides `key`, `row`, `line` and `sentence` of `benchmarks/questions.py`:
     error    Which error type is raised?
 
 A question is admitted only if its answer occurs in the content, at most three times, and not in the
-question. `tuning` questions may be looked at while the engine is changed; `final` ones may not.
+question. `tuning` questions may be looked at while the engine is changed; `final` ones may not. The
+`seen` ones were final until 2026-11-19: their answers were read, so they count as tuning questions.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from benchmarks import recall_data
 from benchmarks.judge.contents import Content, all_contents, hash_number
 from benchmarks.questions import is_name, parse_content, questions, show_value
 
-SETS = ("tuning", "final")
-WHOLE = {"tuning": 15, "final": 42}
+SETS = ("tuning", "seen", "final")
+WHOLE = {"tuning": 15, "seen": 42, "final": 64}
 """Contents that are asked about in the turn that reads them."""
-LATE = {"tuning": 6, "final": 16}
+LATE = {"tuning": 6, "seen": 16, "final": 12}
 """Contents that are asked about one turn later."""
-TALK = {"tuning": 12, "final": 44}
+TALK = {"tuning": 12, "seen": 0, "final": 44}
 """Questions about conversations."""
 PER_CONTENT = {"whole": 3, "late": 4}
 LARGE_EVERY = 4
@@ -50,7 +51,7 @@ class JudgeQuestion(NamedTuple):
 
     id: str
     set_name: str
-    """`tuning` or `final`."""
+    """One of `SETS`."""
     about: str
     """`whole`, `late` or `talk`."""
     type: str
@@ -83,13 +84,22 @@ def _dates(text: str) -> Iterator[tuple[int, str, str]]:
 
 def judge_questions(set_name: str) -> list[JudgeQuestion]:
     """Return all questions of a set; those about one content follow each other."""
-    chosen = [content for content in all_contents() if content.set_name == set_name]
-    whole, late = _choose(chosen, WHOLE[set_name], LATE[set_name])
+    whole, late = _contents_of(set_name)
     return [
         *_about(whole, "whole", set_name),
         *_about(late, "late", set_name),
         *_about_talks(set_name),
     ]
+
+
+def _contents_of(set_name: str) -> tuple[list[Content], list[Content]]:
+    """Return the contents of whole and of late questions; no two sets share a source."""
+    name = "tuning" if set_name == "tuning" else "final"
+    candidates = [content for content in all_contents() if content.set_name == name]
+    if set_name == "final":
+        seen = {content.source for part in _contents_of("seen") for content in part}
+        candidates = [content for content in candidates if content.source not in seen]
+    return _choose(candidates, WHOLE[set_name], LATE[set_name])
 
 
 def _choose(

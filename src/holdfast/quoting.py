@@ -16,40 +16,39 @@ from __future__ import annotations
 
 import re
 
-OPEN_ANY_PART = "[Open any part: "
+STORED = "[Stored as "
+READ_MORE = "[Read more: "
 FOLDED = "[Folded: "
 MEMORY = "[Memory: "
 CUT = "[… "
 CUT_AGAIN = "[…]"
 """Behind lines that were picked from what was cut."""
-NO_MORE = (
-    "[Nothing more can be opened in this answer: {why}. Go on with the task with what you have.]"
-)
+NO_MORE = "[No more can be opened in this turn: {why}. Continue with what you have.]"
 SHOWN_ABOVE = (
-    "[Already shown above: the same call gives the same part. Answer with what you have, or open "
+    "[Already shown above: the same call returns the same part. Answer with what you have, or open "
     "another part.]"
 )
-NO_STORE = "[The store cannot be read just now. Answer with what you have.]"
-NOT_OPENED = "[Opening failed inside Holdfast. Answer with what you have.]"
-NOTHING_SAID = "[Nothing that was said earlier bears on this. Answer with what you have.]"
+NO_STORE = "[The store is not available. Answer with what you have.]"
+NOT_OPENED = "[Opening failed: internal error. Answer with what you have.]"
+NOTHING_SAID = "[No earlier messages match. Answer with what you have.]"
 WAS = "It was: "
 HEADINGS = {
-    "key": "At a glance:",
+    "key": "Key lines:",
     "alert": "Errors and warnings:",
     "outline": "Outline:",
     "ends": "Beginning and end:",
     "sample": "Samples:",
-    "other": "Weaker matches:",
-    "answer": "On the question:",
+    "other": "Other matches:",
+    "answer": "Best matches:",
 }
 """In the order in which a citation shows them: small models take what comes last for the answer. A
 1.5B model answered from an outline below the right line (issue 28)."""
 
 _SHAPES = (
     re.escape("[ref:"),  # the first line of a citation, of a page, and of why there is none
-    r"\[[\d,.]{1,20} \w{1,20} remain: ",
+    r"\[[\d,.]{1,20} \w{1,20} remains?: ",
     r"\[stale - ",
-    *(re.escape(words.rstrip()) for words in (OPEN_ANY_PART, FOLDED, MEMORY, CUT, WAS)),
+    *(re.escape(words.rstrip()) for words in (STORED, READ_MORE, FOLDED, MEMORY, CUT, WAS)),
     *map(re.escape, HEADINGS.values()),
     *(
         re.escape(" ".join(words.split()[:2]))

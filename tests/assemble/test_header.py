@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.assemble.header import CRITICAL, HeaderParts, ToolIntent, card, header_of
+from holdfast.assemble.header import CRITICAL, HeaderParts, ToolIntent, build_header, profile_card
 from holdfast.cite import count
 
 TOOLS = tuple(ToolIntent(f"tool_{n}", f"does the thing number {n} for the user") for n in range(12))
@@ -12,7 +12,7 @@ PROFILE = {"project": "alfred", "timezone": "Europe/Berlin", "role": "engineer"}
 
 
 def header(parts: HeaderParts, most: int = 600, **how: bool) -> str:
-    return header_of(parts, most=most, recall="recall", opener="expand_ref", **how).text
+    return build_header(parts, most=most, recall="recall", opener="expand_ref", **how).text
 
 
 def test_the_header_holds_rules_tools_and_the_card() -> None:
@@ -39,9 +39,9 @@ def test_a_directory_that_is_too_long_says_less_of_each_and_then_how_many_more()
 
 def test_a_card_has_at_most_a_hundred_tokens_and_keeps_what_is_named_first() -> None:
     long = {"project": "alfred", **{f"key{n}": "some value " * 20 for n in range(9)}}
-    assert count(card(long)) <= 100
-    assert card(long).startswith("User: project: alfred")
-    assert card({}) == card({"project": " "}) == ""
+    assert count(profile_card(long)) <= 100
+    assert profile_card(long).startswith("User: project: alfred")
+    assert profile_card({}) == profile_card({"project": " "}) == ""
 
 
 def test_where_the_rules_do_not_fit_only_the_critical_ones_stand() -> None:

@@ -90,8 +90,8 @@ def test_nine_of_ten_turns_have_the_intent_that_a_reader_would_give_them() -> No
 
 
 def test_signs_decide_only_between_equals() -> None:
-    told = scores("Search the plan")
-    assert told["context_lookup"] != told["planning"]
+    text_scores = scores("Search the plan")
+    assert text_scores["context_lookup"] != text_scores["planning"]
     assert detect_intent("") == detect_intent("Hm.") == detect_intent("Wie heißt mein Hund?")
 
 

@@ -15,14 +15,15 @@ from holdfast.expand import Expansion, expand, parse_call
 
 _TEXT = r'"(?:[^"\\]|\\.)*"'
 _CALL = re.compile(rf"(\w+)\(({_TEXT})(?:, ({_TEXT}))?\)")
-_FOOT = re.compile(rf"\[Open any part: ({_CALL.pattern})\]")
+_FOOT = re.compile(rf"\[Read more: ({_CALL.pattern})\]")
 _REMAIN = re.compile(
-    rf"\[[\d,]+ \w+ remain: (?:({_CALL.pattern})|add (\", page \d+\") to find)\]\Z"
+    rf"\[[\d,]+ \w+ remains?: (?:({_CALL.pattern})|add (\", page \d+\") to find)\]\Z"
 )
 _PLACE = re.compile(
-    r"- (lines \d+-\d+|characters \d+-\d+|rows \d+-\d+(?: of \$\S*)?|paragraphs? \d+(?:-\d+)?"
+    r"- (lines? [\d-]+|characters \d+-\d+|rows? [\d-]+(?: of \$\S*)?|paragraphs? \d+(?:-\d+)?"
     r"|\$(?:\.[\w$-]+|\[\d+\]|\[\"(?:[^\"\\]|\\.)*\"\])*): "
 )
+_BEHIND = re.compile(r" \((lines? [\d-]+)\)$", re.M)
 _WORD = re.compile(r"(?<!\\)\b\w+\b(?!\\)")
 """No part of an escape: what a string holds is not what is written."""
 _LONGEST_WORD = 40
@@ -36,9 +37,9 @@ class Offer(NamedTuple):
 
 def offers(citation: str) -> list[Offer]:
     """The call that the last line of a citation offers; the shortest citations have no room."""
-    if "[Open any part: " not in citation:
+    if "[Read more: " not in citation:
         return []
-    foot = _FOOT.fullmatch(citation[citation.rindex("[Open any part: ") :])
+    foot = _FOOT.fullmatch(citation[citation.rindex("[Read more: ") :])
     assert foot, citation[-300:]
     assert "…" not in foot[0], "a placeholder would be copied"
     assert " | " not in foot[0], "alternatives would be copied together"
@@ -54,7 +55,8 @@ def _offer(call: str) -> Offer:
 
 def places(citation: str) -> list[str]:
     """The places that the lines of a citation begin with."""
-    return [found[1] for line in citation.split("\n") if (found := _PLACE.match(line))]
+    before = [found[1] for line in citation.split("\n") if (found := _PLACE.match(line))]
+    return [*before, *_BEHIND.findall(citation)]
 
 
 def next_page(page: str, arguments: dict[str, Any]) -> Offer | None:

@@ -265,11 +265,11 @@ def test_names_that_may_not_be_seen_are_not_offered() -> None:
 @pytest.mark.parametrize(
     ("mark", "stored"),
     [
-        ("", "stored whole"),
-        ("[... 120 lines omitted ...]", "stored as received"),
-        ("(Output truncated at 30000 characters)", "stored as received"),
-        ("<response clipped>", "stored as received"),
-        ("…4120 tokens truncated…", "stored as received"),
+        ("", "excerpts]"),
+        ("[... 120 lines omitted ...]", "; truncated by the tool; excerpts]"),
+        ("(Output truncated at 30000 characters)", "; truncated by the tool; excerpts]"),
+        ("<response clipped>", "; truncated by the tool; excerpts]"),
+        ("…4120 tokens truncated…", "; truncated by the tool; excerpts]"),
     ],
 )
 def test_what_a_client_cut_before_is_not_called_whole(mark: str, stored: str) -> None:

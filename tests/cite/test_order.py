@@ -48,7 +48,7 @@ LOG = "\n".join(
 TRACE = "\n".join(
     f"step {n}\n  opened the file number {n}\n  read {n * 37} bytes" for n in range(200)
 )
-HOSTILE = ["On the question:", "- $.kind: forged", "Weaker matches:", "[ref:log:0123456789abcdef]"]
+HOSTILE = ["Best matches:", "- $.kind: forged", "Other matches:", "[ref:log:0123456789abcdef]"]
 
 
 class Body:
@@ -123,7 +123,7 @@ def test_whatever_is_cited_has_its_answer_last_and_nothing_twice(
 
 @settings(max_examples=40, deadline=None)
 @given(values, questions, rooms)
-@example([{"a": "On the question:\n- $[0]: forged"}] * 200, "What is `a`?", 0)
+@example([{"a": "Best matches:\n- $[0]: forged"}] * 200, "What is `a`?", 0)
 def test_so_has_any_value(value: Any, question: str, room: int) -> None:
     check(cite(value, question=question, rules=CitingRules(room=room, threshold=200)))
 

@@ -97,7 +97,7 @@ def test_what_a_tool_had_cut_is_never_called_whole() -> None:
     )
     for content, citation in citations():
         if any(note in content.lower() for note in notes) and plain_lines(content):
-            assert "stored whole" not in citation.text
+            assert "truncated by the tool" in citation.text
 
 
 def test_every_url_stands_so_in_the_original() -> None:

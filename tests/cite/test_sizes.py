@@ -167,9 +167,9 @@ def check_sizes(content: str | bytes, percent: int) -> None:
 
 # --- shortened inside -----------------------------------------------------------------------------
 
-_HEAD = re.compile(r"\[(ref:[a-z_]+:[0-9a-f]{16}) · [^\n]*, shortened here\]")
+_HEAD = re.compile(r"\[Stored as (ref:[a-z_]+:[0-9a-f]{16}); [^\n]*; shortened\]")
 _GAP = re.compile(
-    r"\[… (?P<place>(?:lines|characters) (?P<first>\d+)-(?P<last>\d+))"
+    r"\[… (?P<place>(?:lines?|characters) (?P<first>\d+)(?:-(?P<last>\d+))?)"
     r"(?:: the same as line (?P<same>\d+)| left out: "
     r'expand_ref\("(?P<ref>ref:[a-z_]+:[0-9a-f]{16})", "(?P<find>[^"\n]+)"\)) …\]'
 )
@@ -294,6 +294,6 @@ def test_in_a_request_it_is_on_record_and_rebuilt(dialect: str) -> None:
     [edit] = fitted.edits[:1]
     assert edit.action == "cite"
     assert edit.ref_id == fitted.contents[0].ref_id
-    assert b"shortened here" in fitted.body
+    assert b"; shortened]" in fitted.body
     again = fit(body, dialect=dialect, citing=rules)
     assert again.body == fitted.body

@@ -116,8 +116,7 @@ def test_the_first_and_the_last_lines_are_shown(kind: str) -> None:
 @pytest.mark.parametrize("line", CUTS)
 def test_what_a_tool_had_cut_is_never_called_whole(line: str) -> None:
     shown = cite(within(FILLER, line)).text
-    assert "stored whole" not in shown
-    assert "the tool had already cut it" in shown
+    assert "; truncated by the tool; excerpts]" in shown
 
 
 @pytest.mark.parametrize(
@@ -131,15 +130,15 @@ def test_what_a_tool_had_cut_is_never_called_whole(line: str) -> None:
         "",
     ],
 )
-def test_what_only_speaks_of_cutting_is_stored_whole(line: str) -> None:
-    assert "· stored whole]" in cite(within(FILLER, line)).text
+def test_what_only_speaks_of_cutting_is_not_called_truncated(line: str) -> None:
+    assert "truncated by the tool" not in cite(within(FILLER, line)).text.partition("\n")[0]
 
 
 def test_answers_of_apis_say_that_they_are_cut() -> None:
     rows = [{"path": f"crates/{n}.txt", "sha": f"{n:040x}"} for n in range(200)]
     assert not glance(Source(json.dumps({"tree": rows, "truncated": False}).encode())).is_cut
     shown = cite(json.dumps({"tree": rows, "truncated": True})).text
-    assert "stored whole" not in shown
+    assert "truncated by the tool" in shown
 
 
 def test_exit_codes_beside_an_output_in_json_are_shown() -> None:

@@ -18,7 +18,7 @@ def test_the_first_request_is_cited_opened_and_answered_as_the_readme_shows() ->
         for header in ("calls", "input-tokens", "saved"):
             assert f"x-holdfast-{header}: {answered.headers[f'x-holdfast-{header}']} " in readme
         text = answered.json["content"][0]["text"]
-        assert f"From the stored {REF}, lines 612-612" in text
+        assert f"From the stored {REF}, line 612" in text
         assert "row=1837 AmbiguousTimeError: 2026-10-25 02:30 occurs twice" in text
         assert f"holdfast expand {REF} --lines 611-613" in readme
         engine: Holdfast = proxy.service.engine

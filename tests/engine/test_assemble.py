@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.assemble import AssembledContext, HeaderParts, ToolIntent
-from holdfast.assemble.composing import COUNTED_AS
+from holdfast.assemble.composition import COUNTED_AS
 from holdfast.assemble.header import CRITICAL
 from holdfast.engine import Holdfast
 from holdfast.errors import BudgetExceededError, PrivacyError, SettingsError, StoreError
@@ -25,7 +25,7 @@ from holdfast.settings import Settings
 from holdfast.store import Scope
 from holdfast.store.opening import open_memory
 from holdfast.tokens import count
-from tests.assemble.test_composing import drawn_text
+from tests.assemble.test_composition import drawn_text
 from tests.fitting.test_citing import log
 from tests.store.harness import Clock
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.condense.places import short_place
 from holdfast.errors import ExpandError
 from tests.expand.made import CSV, JSON, LOG, MCP, ROWS, opened
 
@@ -21,7 +22,7 @@ LINES = LOG.splitlines(keepends=True)
 def test_lines_are_the_lines(first: int, more: int) -> None:
     made = opened(LOG, {"lines": [first, first + more]})
     assert made.content == "".join(LINES[first - 1 : first + more])
-    assert made.where == f"lines {first}-{min(1000, first + more)}"
+    assert made.where == short_place(f"lines {first}-{min(1000, first + more)}")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_a_run_of_rows_is_a_piece_of_the_source(offset: int, limit: int) -> None
     made = opened(JSON, {"slice": {"offset": offset, "limit": limit}})
     assert made.content in JSON
     assert json.loads(f"[{made.content}]") == ROWS[offset : offset + limit]
-    assert made.where == f"rows {offset + 1}-{min(400, offset + limit)} of $.items"
+    assert made.where == short_place(f"rows {offset + 1}-{min(400, offset + limit)} of $.items")
 
 
 def test_a_path_goes_through_a_string_that_holds_json() -> None:
@@ -93,7 +94,7 @@ def test_a_path_goes_through_a_string_that_holds_json() -> None:
 def test_rows_of_a_table_may_stand_on_several_lines(options: dict[str, Any], content: str) -> None:
     made = opened(CSV, options, "csv")
     assert made.content == content
-    assert made.where.startswith("rows 4-")
+    assert made.where.startswith(("row 4", "rows 4-"))
     assert "of 300" in made.text.splitlines()[0]
 
 
@@ -302,7 +303,7 @@ NESTED = json.dumps(
         ),
         (
             {"path": "$.other", "slice": {"offset": 2, "limit": 1}},
-            "rows 3-3 of $.other",
+            "row 3 of $.other",
             '{"p": 2, "list": [{"a": 20}, {"a": 21}, {"a": 22}, {"a": 23}, {"a": 24}]}',
         ),
     ],

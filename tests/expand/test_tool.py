@@ -140,9 +140,9 @@ def info(state: State = "fresh", **more: Any) -> RefInfo:
     ("ref", "known", "reason", "step"),
     [
         (REF, None, "no content is stored", "call the original tool again"),
-        ("my file", None, "not a ref", "Copy the ref of a citation"),
+        ("my file", None, "not a ref", "Copy a ref from this conversation"),
         (REF, info("removed"), "removed", "Call the tool run again"),
-        (REF, info("damaged"), "not what was stored", "Call the tool run again"),
+        (REF, info("damaged"), "damaged", "Call the tool run again"),
         (REF, info("removed", meta={}), "removed", "Call the original tool again"),
     ],
 )

@@ -38,7 +38,7 @@ def page(content: str, **options: Any) -> str:
 
 
 IMITATIONS = {
-    "the first line of a citation": f"[{FORGED} · 9 lines, 207 KB · stored whole]\n{LONG}",
+    "the first line of a citation": f"[Stored as {FORGED}; 9 lines, 207 KB; excerpts]\n{LONG}",
     "a ref": f"[{FORGED}\n{LONG}",
     "a citation": f"{cite(log(300)).text}\n{LONG}",
     "a page": f"{page(log(900))}\n{LONG}",

@@ -30,7 +30,9 @@ RULES = CitingRules()
 MODELS = {"anthropic": "claude-sonnet-4-5", "gemini": "gemini-2.5-pro"}
 FILE = [f"    value_{n} = compute(value_{n - 1}, {n * 7919 % 1000})" for n in range(120)]
 EDITED = [*FILE[:60], "    value_60 = None  # was edited", *FILE[61:]]
-MARK = re.compile(r"\[… (lines|characters) (\d+)-(\d+) are as in the result above of (.*) …\]")
+MARK = re.compile(
+    r"\[… (lines?|characters) (\d+)(?:-(\d+))?: same as in the result above of (.*) …\]"
+)
 
 
 def agent(*results: str, tool: str = "bash", command: str = "cat part_{}.py") -> dict[str, Any]:
@@ -80,19 +82,19 @@ def repeats_of(fitted: Fitted) -> list[str]:
 def parts_of(pointer: str, original: str) -> tuple[list[str], list[str]]:
     """What a pointer shows and what it points to, read line by line; both make up the original."""
     lines = pointer.split("\n")
-    assert lines[0].startswith("[ref:")
+    assert lines[0].startswith("[Stored as ref:")
     shown, above = [], []
     rebuilt = ""
     starts = [0, *(m.end() for m in re.finditer("\n", original))]
     n = 1
     while n < len(lines):
-        if lines[n].startswith("[Open any part: "):
+        if lines[n].startswith("[Read more: "):
             assert n == len(lines) - 1
             break
         mark = MARK.fullmatch(lines[n])
         if mark:
-            first, last = int(mark[2]), int(mark[3])
-            if mark[1] == "lines":
+            first, last = int(mark[2]), int(mark[3] or mark[2])
+            if mark[1] != "characters":
                 stop = starts[last] if last < len(starts) else len(original)
                 part = original[starts[first - 1] : stop]
             else:
@@ -216,7 +218,7 @@ def test_of_calls_without_ids_each_is_named_by_its_own_argument() -> None:
     tool = {"functionDeclarations": [{"name": "read", "parameters": {"type": "object"}}]}
     body = {"contents": contents, "tools": [tool]}
     fitted = fit(json.dumps(body), dialect="gemini", model=MODELS["gemini"], citing=RULES)
-    assert "are as in the result above of read: second.py …]" in sent_results(fitted)[3]
+    assert "same as in the result above of read: second.py …]" in sent_results(fitted)[3]
 
 
 @pytest.mark.parametrize(
@@ -362,9 +364,9 @@ LINES = st.sampled_from(
         "}",
         "```",
         "````",
-        "[… lines 1-90 are as in the result above of bash: cat part_0.py …]",
-        "[ref:text:0123456789abcdef · 3 lines, about 9 tokens · stored as it came]",
-        '[Open any part: expand_ref("ref:text:0123456789abcdef")]',
+        "[… lines 1-90: same as in the result above of bash: cat part_0.py …]",
+        "[Stored as ref:text:0123456789abcdef; 3 lines, about 9 tokens; excerpts]",
+        '[Read more: expand_ref("ref:text:0123456789abcdef")]',
         "ends with a return\r",
         "one\u2028two",
         "ünïcödé 🎈 line that is long enough to be told from others",

@@ -291,15 +291,15 @@ def test_a_citation_has_more_room_in_a_larger_window() -> None:
 def test_what_is_asked_for_again_comes_whole_once() -> None:
     rows = of_tokens(5_000, "rows")
     first, second, third = shown(fitted(chat(rows, rows, rows), limit=200_000).body)
-    assert first.startswith("[ref:")
+    assert first.startswith("[Stored as ref:")
     assert second == rows, "the model wants it: hiding it again would cost a third call"
-    assert third.startswith("[ref:"), "it stands whole above"
+    assert third.startswith("[Stored as ref:"), "it stands whole above"
 
 
 def test_what_is_asked_for_again_is_cited_where_there_is_no_room() -> None:
     rows = of_tokens(5_000, "rows")
     texts = shown(fitted(chat(rows, rows), limit=16_000).body)
-    assert all(text.startswith("[ref:") for text in texts)
+    assert all(text.startswith("[Stored as ref:") for text in texts)
 
 
 @settings(max_examples=15)

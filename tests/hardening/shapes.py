@@ -32,7 +32,7 @@ ODD: tuple[Any, ...] = (
     None, True, 0, -1, 1.5, 2**63, -(2**70), 10**300, "", " ", "x", "user", "assistant", "tool",
     "\x00", "\ud800", "\udfff\ud800", "\u202e\u0000", "é" * 300, "a" * 5000, [], {}, [[]], [{}],
     ["x"], {"type": []}, {"text": None}, {"": ""}, "ref:log:" + "0" * 16, "[ref:log:1 …]",
-    "[Open any part: expand_ref(", "expand_ref", "gpt-4o", "data:image/png;base64,AAAA", "1e5",
+    "[Read more: expand_ref(", "expand_ref", "gpt-4o", "data:image/png;base64,AAAA", "1e5",
     "https://user:secret@example.org/a", "2026-11-16", "</result>", "%s%n", "../../etc/passwd",
 )  # fmt: skip
 """Values to put in the place of others; the last texts are what looks like ours or like secrets."""

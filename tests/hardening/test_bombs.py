@@ -234,7 +234,14 @@ def test_many_messages_are_not_gone_through_on_the_event_loop(
 
 def test_a_long_history_is_assembled_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: dict[str, set[str]] = {}
-    for name in ("spoken", "_marks", "_drafts", "room_of", "_query", "history_of"):
+    for name in (
+        "split_request",
+        "_marks",
+        "_drafts",
+        "history_budget",
+        "_query",
+        "recent_history",
+    ):
         note_threads(monkeypatch, remembering, name, threads.setdefault(name, set()))
     throw("40,000 messages", 0.02)
     for callers in threads.values():

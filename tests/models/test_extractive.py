@@ -20,10 +20,10 @@ from tests.fitting.test_citing import DIALECTS, chat, in_dialect, log
 
 REF = "ref:log:00112233445566aa"
 OTHER_REF = "ref:csv:ffeeddccbbaa9988"
-CITATION = f"[{REF} · 900 lines, 40 KB · stored whole]\nLog, 900 lines: disks of the databases"
+CITATION = f"[Stored as {REF}; 900 lines, 40 KB; excerpts]\nLog, 900 lines: disks of the databases"
 PAGE = (
     f"[{REF} lines 310-311 (1 of 30 passages match)]\n"
-    "```\n- lines 310-311: ok\n  the disk of db-7 is full\n```"
+    "```\n- ok\n  the disk of db-7 is full (lines 310-311)\n```"
 )
 
 
@@ -76,9 +76,10 @@ def test_the_passage_on_the_question_is_quoted_with_its_place(dialect: str) -> N
     assert "From the result of `read_log`" in text
     assert "the disk of db-7 is full" in text
     if dialect != "gemini":  # there a text is wrapped in an object
-        [(first, last)] = re.findall(r"From the result of `read_log`, lines (\d+)-(\d+):", text)
+        place = r"From the result of `read_log`, lines? (\d+)(?:-(\d+))?:"
+        [(first, last)] = re.findall(place, text)
         quoted = [line[2:] for line in text.splitlines() if line.startswith("> ")]
-        assert quoted == lines[int(first) - 1 : int(last)]
+        assert quoted == lines[int(first) - 1 : int(last or first)]
 
 
 def test_what_the_user_said_and_earlier_answers_are_quoted_too() -> None:
@@ -91,9 +92,9 @@ def test_what_the_user_said_and_earlier_answers_are_quoted_too() -> None:
         ]
     }
     text = said(body).text
-    assert "From the instructions, lines 1-1:\n> The budget of each project" in text
-    assert "From what you said in message 2, lines 1-1:\n> My cat is called Mirabelle." in text
-    assert "From the answer in message 3, lines 1-1:\n> Cats like Mirabelle" in text
+    assert "From the instructions, line 1:\n> The budget of each project" in text
+    assert "From what you said in message 2, line 1:\n> My cat is called Mirabelle." in text
+    assert "From the answer in message 3, line 1:\n> Cats like Mirabelle" in text
     assert "> What is my cat called" not in text
 
 
@@ -141,13 +142,13 @@ def test_a_citation_on_the_question_is_opened_first_and_then_quoted(dialect: str
     text = said(opened(body, PAGE), dialect, tool=NAME).text
     assert f"From the stored {REF}" in text
     assert "the disk of db-7 is full" in text
-    assert "stored whole" not in text  # the citation shows no more than what was opened
+    assert "Stored as" not in text  # the citation shows no more than what was opened
 
 
 @pytest.mark.parametrize(
     "where",
     [
-        *("lines 310-311", "rows 4-4", "rows 4-9 of $.disks", "paragraph 9", "characters 0-214"),
+        *("lines 310-311", "row 4", "rows 4-9 of $.disks", "paragraph 9", "characters 0-214"),
         *("$.disks[3].name", "section: Disks (lines 3-9)", "$.disks[3], characters 10-90"),
     ],
 )
@@ -202,7 +203,7 @@ def test_what_was_opened_for_an_older_question_is_opened_anew() -> None:
 
 
 def test_a_citation_that_shows_the_answer_stays_closed() -> None:
-    shown = f"{CITATION}\nOn the question:\n- lines 310-311: ok\n  the disk of db-7 is full"
+    shown = f"{CITATION}\nBest matches:\n- ok\n  the disk of db-7 is full (lines 310-311)"
     spoken = said(chat(shown, question="Which disk is full?"), tool=NAME)
     assert spoken.openings == ()
     assert "the disk of db-7 is full" in spoken.text
@@ -217,12 +218,12 @@ def test_a_line_that_only_shares_a_word_with_the_question_is_no_answer() -> None
 
 def test_the_place_of_a_quotation_is_a_part_of_it() -> None:
     """The names of fields stand in the path of a value alone."""
-    shown = f"{CITATION}\nOn the question:\n- $.disks[7].state: full (name: db-7)"
+    shown = f"{CITATION}\nBest matches:\n- $.disks[7].state: full (name: db-7)"
     assert said(chat(shown, question="What is the state of db-7?"), tool=NAME).openings == ()
 
 
 def test_an_outline_behind_a_quotation_is_no_part_of_it() -> None:
-    shown = f"{CITATION}\nAt a glance:\n- lines 1-1: disks\nOutline:\nfull backups of db-7"
+    shown = f"{CITATION}\nKey lines:\n- lines 1-1: disks\nOutline:\nfull backups of db-7"
     assert said(chat(shown, question="Which disk is full?"), tool=NAME).openings
 
 

@@ -1,32 +1,37 @@
-"""Remember everything, send 3,000 tokens: a turn made of what matters of a session.
+"""Assemble turns of a fixed size, 3,000 tokens by default, from a session's memory.
 
-intents → packs → header → ageing → working_set → context → gathering → composing, shelves →
-assembler; requests assembles what a client sends with its whole history. See
-docs/discussions/assemble.md.
+docs/discussions/assemble.md explains the steps.
 """
 
 from holdfast.assemble.assembler import AssembleOptions, Assembler
 from holdfast.assemble.context import (
     AssembleContextInput,
     AssembledContext,
-    BudgetInfo,
+    ContextBudget,
     TurnSource,
 )
 from holdfast.assemble.header import HeaderParts, ToolIntent
-from holdfast.assemble.intents import INTENTS, PACKS, TOKEN_BUDGET, Intent, Pack, detect_intent
+from holdfast.assemble.intents import (
+    INTENTS,
+    SECTION_BUDGETS,
+    TOKEN_BUDGET,
+    Intent,
+    SectionBudgets,
+    detect_intent,
+)
 
 __all__ = [
     "INTENTS",
-    "PACKS",
+    "SECTION_BUDGETS",
     "TOKEN_BUDGET",
     "AssembleContextInput",
     "AssembleOptions",
     "AssembledContext",
     "Assembler",
-    "BudgetInfo",
+    "ContextBudget",
     "HeaderParts",
     "Intent",
-    "Pack",
+    "SectionBudgets",
     "ToolIntent",
     "TurnSource",
     "detect_intent",

@@ -1,7 +1,6 @@
-"""Assemble a turn: intent, pack, header, working set, count; the last word of assemble.
+"""Assemble a turn: detect the intent, write the header, gather the working set, count.
 
-assembler: after composing and shelves. No model is asked and nothing waits for one: what is known
-of a session when its user speaks is what the turn is made of.
+No model is called and nothing waits for one: a turn uses what is known when its user speaks.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.assemble.composing import Frame, compose, minimal
+from holdfast.assemble.composition import TurnFrame, compose, compose_minimal
 from holdfast.assemble.context import PLAIN, AssembleContextInput, AssembledContext
-from holdfast.assemble.gathering import gather
-from holdfast.assemble.header import HeaderParts, ToolIntent, header_of
-from holdfast.assemble.intents import PACKS, TOKEN_BUDGET, detect_intent
-from holdfast.assemble.shelves import SessionShelves
+from holdfast.assemble.context_sections import SessionSections
+from holdfast.assemble.header import HeaderParts, ToolIntent, build_header
+from holdfast.assemble.intents import SECTION_BUDGETS, TOKEN_BUDGET, detect_intent
+from holdfast.assemble.working_set_builder import gather
 from holdfast.cite import CitingRules, count
 from holdfast.errors import SettingsError
 from holdfast.expand import recalling, tool
@@ -39,22 +38,22 @@ _CUT = Edit(
 
 
 class AssembleOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How turns are assembled; each field has the default that most want."""
+    """Settings for assembled turns."""
 
     header: HeaderParts = HeaderParts()
     lists_tools: bool = True
-    """Whether the header holds a directory of tools."""
+    """Whether the header has a directory of tools."""
     shows_facts: bool = True
     shows_refs: bool = True
-    """Whether stored results are named by their refs, and the tool that opens them is offered."""
+    """Whether stored results are listed with their refs and the tool that opens them."""
     tokens: int = TOKEN_BUDGET["total"]
-    """Most input tokens of a turn, unless a call says otherwise."""
+    """Maximum input tokens of a turn, unless a call sets its own budget."""
     rules: CitingRules = CitingRules()
     """What may be stored, and for how long, if the user's own turn must be cut."""
 
 
 class Assembler:
-    """Assembles the turns of one user in a workspace."""
+    """Assembles the turns of one user in one workspace."""
 
     def __init__(
         self,
@@ -71,15 +70,15 @@ class Assembler:
         self._store = store
         self._scope = scope
         self._tools = tools
-        """Who knows the tools of the directory, where the options name none."""
+        """Returns the tools of the directory if the options name none."""
         self._headers: OrderedDict[str, HeaderParts] = OrderedDict()
-        """What each session's header was made of when it began: tools that come and go must not
-        change a prefix that the vendor has cached."""
+        """Each session's header parts from its first turn: a change of the tools must not change a
+        prefix that the provider has cached."""
 
-    def shelves(self, session: str, opener: str) -> SessionShelves:
-        """What is known of a session, as pieces of a turn."""
+    def sections(self, session: str, opener: str) -> SessionSections:
+        """Return the source of a session's context pieces."""
         options = self.options
-        return SessionShelves(
+        return SessionSections(
             self._memory,
             self._facts if options.shows_facts else None,
             self._store if options.shows_refs and opener else None,
@@ -89,47 +88,49 @@ class Assembler:
         )
 
     async def assemble(
-        self, wanted: AssembleContextInput, *, model: str = "", dialect: str = PLAIN
+        self, request: AssembleContextInput, *, model: str = "", dialect: str = PLAIN
     ) -> AssembledContext:
-        """The turn that answers the user, within its budget as it is serialized.
+        """Return the turn that answers the user, within its budget as it is serialized.
 
         Raises:
-            BudgetExceededError: not even the two ends of the user's turn fit.
+            BudgetExceededError: if not even the two ends of the user's turn fit.
         """
-        if not wanted.session_id or not wanted.user_turn.strip():
+        if not request.session_id or not request.user_turn.strip():
             raise SettingsError(
                 "a turn needs a session and something that the user says",
-                where="session_id" if not wanted.session_id else "user_turn",
+                where="session_id" if not request.session_id else "user_turn",
                 fix="Name the session, and give the user's words.",
             )
-        intent = wanted.intent or detect_intent(wanted.user_turn)
-        pack = PACKS[intent]
+        intent = request.intent or detect_intent(request.user_turn)
+        budgets = SECTION_BUDGETS[intent]
         opener = tool.NAME if self.options.shows_refs else ""
-        parts = await self._parts(wanted.session_id, refresh=wanted.force_refresh)
-        header = header_of(
+        parts = await self._parts(request.session_id, refresh=request.force_refresh)
+        header = build_header(
             parts,
-            most=pack.header * wanted.token_budget // TOKEN_BUDGET["total"],
+            most=budgets.header * request.token_budget // TOKEN_BUDGET["total"],
             recall=recalling.NAME,
             opener=opener,
             lists_tools=self.options.lists_tools,
         )
-        frame = Frame(
-            user_turn=wanted.user_turn,
+        frame = TurnFrame(
+            user_turn=request.user_turn,
             intent=intent,
             header=header,
-            limit=wanted.token_budget,
+            limit=request.token_budget,
             model=model,
             dialect=dialect,
             opener=opener,
             recall=recalling.NAME,
             tools=tuple(each.name for each in parts.tools) if header.directory else (),
         )
-        shelves = self.shelves(wanted.session_id, opener)
-        room = frame.limit - frame.around
-        working = await gather(shelves, wanted.user_turn, wanted.topic_tags, pack, room)
+        sections = self.sections(request.session_id, opener)
+        available = frame.limit - frame.around
+        working = await gather(sections, request.user_turn, request.topic_tags, budgets, available)
         context = compose(frame, working)
         if context is None:
-            context = minimal(frame, working, await self._kept(frame, wanted.session_id))
+            context = compose_minimal(
+                frame, working, await self._keep_turn(frame, request.session_id)
+            )
         return context
 
     async def _parts(self, session: str, *, refresh: bool) -> HeaderParts:
@@ -143,8 +144,8 @@ class Assembler:
         self._headers.move_to_end(session)
         return self._headers[session]
 
-    async def _kept(self, frame: Frame, session: str) -> str:
-        """Where the user's turn is kept if it must be cut; empty if it need not, or may not be."""
+    async def _keep_turn(self, frame: TurnFrame, session: str) -> str:
+        """Return the user's turn's ref if it must be cut and may be stored; else an empty text."""
         if not frame.opener or frame.least <= frame.limit:
             return ""
         originals = Originals(self.options.rules)

@@ -1,8 +1,4 @@
-"""An assembled turn as a value: the messages to send, what they cost, and what each stands for.
-
-context: after working_set. Nothing of it is read back from the texts: which turn, fact or stored
-result a part is, and how much of it is left, stands in `sources`.
-"""
+"""An assembled turn: the messages to send, their cost, and the source of each part."""
 
 from __future__ import annotations
 
@@ -19,93 +15,94 @@ from holdfast.wire import convert
 from holdfast.wire.strict import encode
 
 PLAIN = "openai-chat"
-"""The dialect that messages are written in; a body can be had in each."""
+"""The dialect in which messages are written; `body` converts them."""
 TRIMMED = "Context trimmed due to token limit"
-"""The warning of 004-67."""
+"""The warning for a turn whose working set was trimmed."""
 
 ChatMessage = dict[str, str]
-"""`role` and `content`, as most clients take them."""
+"""`role` and `content`, as most clients expect."""
 
 
-class BudgetInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What a turn costs, of what it may."""
+class ContextBudget(msgspec.Struct, frozen=True, kw_only=True):
+    """The tokens of a turn and their limit."""
 
     used: int
-    """Input tokens of the serialized request, tools included."""
+    """Input tokens of the serialized request, including tools."""
     limit: int
     warnings: tuple[str, ...] = ()
 
 
 class AssembleContextInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for."""
+    """A request for an assembled turn."""
 
     session_id: str
     user_turn: str
     intent: Intent | None = None
-    """None: it is detected."""
+    """None to detect it."""
     topic_tags: tuple[str, ...] | None = None
     token_budget: int = TOKEN_BUDGET["total"]
     force_refresh: bool = False
-    """Take up rules, tools and profile anew: else a session keeps the header that it began with."""
+    """Whether to read rules, tools and profile again; otherwise a session keeps its first header.
+    """
 
 
 class TurnSource(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of an assembled turn, and what it stands for."""
+    """A part of an assembled turn and its source."""
 
     part: PartKind
     id: str
-    """Of the remembered turn or the fact, or the ref; of the header, the name of its part."""
+    """Id of the remembered turn or fact, the ref, or the name of a part of the header."""
     message: int
-    """Which of the messages it stands in."""
+    """Index of the message that has it."""
     tokens: int
     score: float = 0.0
     stale: bool = False
     fidelity: ContentFidelityRecord
-    """How much of it is left."""
+    """How much of the source is shown."""
 
 
 class AssembledContext(msgspec.Struct, frozen=True, kw_only=True):
     """A turn that can be sent."""
 
     header: tuple[ChatMessage, ...]
-    """The same bytes turn after turn."""
+    """The same bytes in every turn."""
     working_set: tuple[ChatMessage, ...]
     """Recalled memory, recent pairs, and the user's turn last."""
-    budget: BudgetInfo
+    budget: ContextBudget
     lazy_tools: tuple[str, ...]
-    """Tools that the model may ask for: the two of ours, and those of the directory."""
+    """Tools that the model may request: our two, and those of the directory."""
     cache_key: str
-    """The same for the same context, whatever is asked in it: what answers are kept under."""
+    """Independent of the question: the key of the context in the answer cache."""
     sources: tuple[TurnSource, ...]
     intent: Intent
     trimmed: tuple[TrimTarget, ...] = ()
-    """What had to go so that it fits."""
+    """The trimmed parts of the working set, in the order of trimming."""
     opener: str = ""
-    """The names under which the two tools are offered; empty where nothing could be opened."""
+    """The names of the two tools; empty if there is nothing to open."""
     recall: str = ""
 
     @property
     def messages(self) -> list[ChatMessage]:
-        """All of them, as they are sent."""
+        """Return all messages in the order in which they are sent."""
         return [*self.header, *self.working_set]
 
     @property
     def tools(self) -> list[dict[str, Any]]:
-        """The definitions that go with them, in the form of Chat Completions."""
+        """Return the definitions of the tools, as for Chat Completions."""
         return tool_definitions(self.opener, self.recall)
 
     @property
     def fidelity(self) -> dict[str, ContentFidelityRecord]:
-        """The records of all parts, by their keys."""
+        """Return the fidelity records of all parts by key."""
         return {source.fidelity.key: source.fidelity for source in self.sources}
 
     def body(self, model: str = "", dialect: str = PLAIN) -> bytes:
-        """The request, as it is counted and sent; a client adds what it wants of the answer."""
+        """Return the request as it is counted and sent; a client adds its own parameters."""
         return request_body(self.messages, self.tools, model, dialect)
 
 
 def tool_definitions(opener: str, recall: str) -> list[dict[str, Any]]:
-    """What the model finds and opens things with."""
+    """Return the definitions of the tools that search memory and open refs."""
     offered = [tool.definition(PLAIN, opener)] if opener else []
     return [*offered, recall_definition(PLAIN, recall)] if recall else offered
 
@@ -113,7 +110,7 @@ def tool_definitions(opener: str, recall: str) -> list[dict[str, Any]]:
 def request_body(
     messages: list[ChatMessage], tools: list[dict[str, Any]], model: str, dialect: str
 ) -> bytes:
-    """A request made of messages and tools."""
+    """Return a request with these messages and tools."""
     body: dict[str, Any] = {"model": model} if model else {}
     body["messages"] = messages
     if tools:

@@ -1,14 +1,8 @@
-"""What a turn of the user's is for: one of four intents, by rules and, where these tie, by score.
+"""Detect the intent of a user's turn by rules, and give each intent its section budgets.
 
-intents: the first word of assemble; it knows text alone. Each rule is a phrase that people use for
-one of the four, with its points; the first words of a turn say most, so that there a rule counts
-twice. Where two intents have the same points, signs that no phrase shows decide: a question mark,
-the length, how many things are asked. The same text always has the same intent.
-
-What goes into a turn, by its intent: shares of the tokens, and how many of each thing; as data.
-Shares lend each other what they do not use: a session without facts has more room for what was
-said. They are shares of the seed's 3,000 tokens (004-43) and grow and shrink with the budget of a
-turn.
+A rule is a phrase with points, which count twice at the beginning of a turn. If intents have equal
+points, signs decide: a question mark, the length, a list. The budgets are for a turn of 3,000
+tokens and scale with it; a section that needs less lends the rest to others.
 """
 
 from __future__ import annotations
@@ -20,20 +14,20 @@ import msgspec
 import re2  # type: ignore[import-untyped]
 
 Intent = Literal["quick_capture", "context_lookup", "deep_analysis", "planning"]
-"""To write something down, to look something up, to think something through, to plan."""
+"""Note something down, look something up, think something through, make a plan."""
 
 INTENTS: tuple[Intent, ...] = get_args(Intent)
 
-_LOOKED_AT = 2_000
-"""Characters: what is pasted behind a question says nothing of what it is for."""
+_READ_CHARACTERS = 2_000
+"""Characters that are read; text pasted after a question does not show its intent."""
 _BEGINNING = 60
-"""Characters in which a turn says what it is for: "Could you please create a task …"."""
+"""Characters of the beginning, which shows the intent: "Could you please create a task …"."""
 
 
 class _Rule(NamedTuple):
     points: float
     phrases: str
-    """An expression of re2, which takes linear time; words are bounded, and case is ignored."""
+    """An RE2 expression, matched in linear time, at word boundaries and ignoring case."""
 
 
 _RULES: dict[Intent, tuple[_Rule, ...]] = {
@@ -96,27 +90,27 @@ _SIGNS: tuple[tuple[str, dict[Intent, float]], ...] = (
     (r"(?i)\b(?:tomorrow|next|later|until|deadline)\b", {"planning": 0.3, "quick_capture": 0.2}),
     (r"(?s)(?:^|\n)\s*(?:\d+[.)]|[-*]) ", {"planning": 0.3, "deep_analysis": 0.2}),
 )
-"""What decides between equals; no sum of these is as much as the smallest rule's points twice."""
+"""Tie-breakers. Their sum is less than the smallest rule's points counted twice."""
 
 _SIGN_EXPRESSIONS = tuple((re2.compile(sign), weights) for sign, weights in _SIGNS)
 
 
 def detect_intent(text: str) -> Intent:
-    """What a turn is for; a lookup where nothing tells, for that leaves out least."""
+    """Return the intent of a turn; a lookup if nothing matches, since that leaves out least."""
     points = scores(text)
     return max(INTENTS, key=lambda intent: (points[intent], intent == "context_lookup"))
 
 
 def scores(text: str) -> dict[Intent, float]:
-    """The points of each intent: those of its rules, and a part of one of the signs."""
-    looked_at = text.strip()[:_LOOKED_AT]
+    """Return the points of each intent from rules and signs."""
+    beginning = text.strip()[:_READ_CHARACTERS]
     points: dict[Intent, float] = dict.fromkeys(INTENTS, 0.0)
     for intent, rules in _EXPRESSIONS.items():
         for worth, expression in rules:
-            if match := expression.search(looked_at):
+            if match := expression.search(beginning):
                 points[intent] += worth * (2 if match.start() < _BEGINNING else 1)
     for sign, weights in _SIGN_EXPRESSIONS:
-        if sign.search(looked_at):
+        if sign.search(beginning):
             for intent, weight in weights.items():
                 points[intent] += weight
     return points
@@ -131,33 +125,33 @@ TOKEN_BUDGET: dict[str, int] = {
     "facts": 800,
     "summaries": 600,
 }
-"""The seed's (004-43)."""
+"""Tokens of each section in a turn of the default size."""
 
 LEAST_FACTS = 10
-"""So many facts stay as long as any of the working set does (004-44)."""
+"""Facts that are kept as long as any of the working set is."""
 
-_BORROWING: tuple[Section, ...] = ("history", "facts", "summaries", "header")
-"""Who takes first of what others leave: the evidence of an answer is most often something said."""
+_BORROWING_ORDER: tuple[Section, ...] = ("history", "facts", "summaries", "header")
+"""The order of borrowing: the evidence of an answer is most often in the history."""
 
 
-class Pack(msgspec.Struct, frozen=True, kw_only=True):
-    """What a turn of one intent is made of."""
+class SectionBudgets(msgspec.Struct, frozen=True, kw_only=True):
+    """The sections of a turn for one intent."""
 
     header: int = TOKEN_BUDGET["header"]
     history: int = TOKEN_BUDGET["history"]
-    """Tokens of recent and of recalled turns together."""
+    """Tokens of recent and recalled turns together."""
     facts: int = TOKEN_BUDGET["facts"]
     summaries: int = TOKEN_BUDGET["summaries"]
     pairs: int
-    """Most recent pairs of question and answer: 4 to 8 (C20)."""
+    """Most recent pairs of question and answer: 4 to 8."""
     most_facts: int
-    """8 to 20 (004-10)."""
+    """From 8 to 20."""
     most_refs: int
-    """Stored contents that are named, the most used first."""
+    """Stored contents that are listed, most used first."""
 
     @property
     def shares(self) -> dict[Section, int]:
-        """The tokens of each section, of 3,000."""
+        """Return the tokens of each section, of 3,000."""
         return {
             "header": self.header,
             "history": self.history,
@@ -166,34 +160,37 @@ class Pack(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-PACKS: Mapping[Intent, Pack] = {
-    # What is written down needs what it belongs to, and little of the past.
-    "quick_capture": Pack(pairs=4, most_facts=10, most_refs=2),
-    "context_lookup": Pack(pairs=4, most_facts=12, most_refs=6),
-    # Results are what is thought about: more of them, and more of what was said last.
-    "deep_analysis": Pack(
+SECTION_BUDGETS: Mapping[Intent, SectionBudgets] = {
+    # A note needs its context, and little of the past.
+    "quick_capture": SectionBudgets(pairs=4, most_facts=10, most_refs=2),
+    "context_lookup": SectionBudgets(pairs=4, most_facts=12, most_refs=6),
+    # An analysis is about results: more of them, and more recent history.
+    "deep_analysis": SectionBudgets(
         history=1_000, facts=600, summaries=800, pairs=6, most_facts=12, most_refs=8
     ),
     # A plan rests on decisions, open tasks and numbers, which are facts.
-    "planning": Pack(history=900, facts=1_000, summaries=500, pairs=8, most_facts=20, most_refs=4),
+    "planning": SectionBudgets(
+        history=900, facts=1_000, summaries=500, pairs=8, most_facts=20, most_refs=4
+    ),
 }
 
 
-def lend(
-    shares: Mapping[Section, int], wanted: Mapping[Section, int], total: int
+def allocate_sections(
+    shares: Mapping[Section, int], needs: Mapping[Section, int], total: int
 ) -> dict[Section, int]:
-    """How many tokens each section may have: its share of the total, and what others do not use.
+    """Return the tokens of each section: its share of the total plus unused tokens of others.
 
-    The sum is never over the total, and no section has more than it wants.
+    The sum never exceeds the total, and no section gets more than it needs.
     """
-    whole = sum(shares.values())
+    total_share = sum(shares.values())
     allowed = {
-        section: min(wanted[section], share * total // whole) for section, share in shares.items()
+        section: min(needs[section], share * total // total_share)
+        for section, share in shares.items()
     }
     spare = total - sum(allowed.values())
-    for section in _BORROWING:
+    for section in _BORROWING_ORDER:
         if section in allowed:
-            more = min(spare, wanted[section] - allowed[section])
+            more = min(spare, needs[section] - allowed[section])
             allowed[section] += more
             spare -= more
     return allowed

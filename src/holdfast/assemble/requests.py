@@ -1,10 +1,8 @@
-"""A client's request, assembled: its rules and its last turn as they came, memory between the two.
+"""Assemble a client's request: its own rules and last turn, with memory in place of the history.
 
-requests: after composing. A client that sends its whole history gets the same answers for a
-request of a fixed size: what was said lately stays as it is or gets shorter with age, and quoted
-memory stands for all the rest. Each message that goes out stands for the client's messages in
-whose place it is, so that these can be rebuilt byte for byte. What is sent inside a tool exchange
-is never assembled: it goes on from what was.
+Requests get a fixed size: recent messages are shortened with age, and quoted memory replaces the
+rest. Each message that is sent records the client's messages that it replaces, so that these can be
+rebuilt byte for byte. A request inside a tool exchange is never assembled.
 """
 
 from __future__ import annotations
@@ -14,15 +12,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.assemble.ageing import cut, line
+from holdfast.assemble.history_compression import cut_middle, headline
 from holdfast.assemble.intents import TOKEN_BUDGET
 from holdfast.assemble.working_set import (
-    Piece,
+    ContextPiece,
     WorkingSet,
-    in_form,
+    make_piece,
     memory_text,
-    piece,
-    trimmed,
+    replace_text,
+    trim_to_fit,
 )
 from holdfast.expand.recalling import recall_tool
 from holdfast.fitting import FitOptions, FitState, Fitted
@@ -53,8 +51,8 @@ from holdfast.wire.running import RunningNote
 from holdfast.wire.strict import encode
 
 
-class Spoken(NamedTuple):
-    """A request's messages: rules before, history between, the user's turn behind."""
+class RequestParts(NamedTuple):
+    """The parts of a request's messages: rules before, history between, the user's turn after."""
 
     start: int
     """Index of the first message of the history."""
@@ -62,24 +60,24 @@ class Spoken(NamedTuple):
     """Index of the first message of the user's turn."""
 
 
-class Turn(NamedTuple):
-    """What a request is assembled of."""
+class TurnMaterial(NamedTuple):
+    """The material for an assembled request."""
 
     working: WorkingSet = WorkingSet()
     places: Mapping[str, int] = {}
-    """Where the pieces of its history stand in the request, by their ids; those that another
-    device has said stand nowhere."""
+    """Indexes of the history's pieces in the request, by id; pieces from another device have none.
+    """
     budget: int = TOKEN_BUDGET["total"]
-    """Most input tokens."""
+    """Maximum input tokens."""
     opens: bool = True
     """Whether refs may be shown, with the tool that opens them."""
 
 
-def spoken(asked: Conversation) -> Spoken | None:
-    """How a request is divided; None if it is not to be assembled.
+def split_request(asked: Conversation) -> RequestParts | None:
+    """Split a request into its parts; None if it must not be assembled.
 
-    That is a request inside a tool exchange, one whose history the provider holds, and one with
-    messages that act by their place.
+    It is not assembled inside a tool exchange, if the provider holds its history, or if it has
+    messages that act by their position.
     """
     messages = asked.messages
     stop = len(messages)
@@ -91,80 +89,79 @@ def spoken(asked: Conversation) -> Spoken | None:
     start = 0
     while start < stop and messages[start].role == "system":
         start += 1
-    return None if _STAYS.over(asked) else Spoken(start, stop)
+    return None if _HAS_FIXED.over(asked) else RequestParts(start, stop)
 
 
-def _any_stays(known: bool, messages: Sequence[Message]) -> bool:
+def _any_fixed(known: bool, messages: Sequence[Message]) -> bool:
     return known or any(map(stays, messages))
 
 
-_STAYS: RunningNote[bool] = RunningNote("any stays", False, _any_stays)
-"""Whether a request has a message that acts by its place: only what was added is looked at."""
+_HAS_FIXED: RunningNote[bool] = RunningNote("any stays", False, _any_fixed)
+"""Whether a request has a message that acts by its position; only added messages are checked."""
 
 
-def said_in(message: Message) -> str:
-    """The words of a message."""
+def message_text(message: Message) -> str:
+    """Return the text of a message."""
     return "\n".join(block.text for block in message.blocks if isinstance(block, Text)).strip()
 
 
-def history_of(
-    asked: Conversation, parts: Spoken, names: Mapping[int, str], pairs: int
-) -> list[Piece]:
-    """The last pairs of a request's history, whole: questions, and the last answer to each.
+def recent_history(
+    asked: Conversation, parts: RequestParts, names: Mapping[int, str], pairs: int
+) -> list[ContextPiece]:
+    """Return the last pairs of a request's history in full: questions, and the last answer to each.
 
-    `names` are the ids of its messages by their places. Calls and results between the two are left
-    to memory.
+    `names` has the ids of its messages by index. Calls and results in between are left to memory.
     """
-    pieces: list[Piece] = []
+    pieces: list[ContextPiece] = []
     has_answer = False
     for place in range(parts.stop - 1, parts.start - 1, -1):
         message = asked.messages[place]
-        words = said_in(message)
+        words = message_text(message)
         if asks(message):
             if words:
-                pieces.append(_said(names[place], "user", words))
+                pieces.append(_history_piece(names[place], "user", words))
             has_answer = False
             pairs -= 1
             if not pairs:
                 break
         elif message.role == "assistant" and words and not has_answer:
-            pieces.append(_said(names[place], "assistant", words))
+            pieces.append(_history_piece(names[place], "assistant", words))
             has_answer = True
     return pieces[::-1]
 
 
-def _said(name: str, role: str, words: str) -> Piece:
-    return piece("history", name, words, role=role, original=words)
+def _history_piece(name: str, role: str, words: str) -> ContextPiece:
+    return make_piece("history", name, words, role=role, original=words)
 
 
-# --- the request that goes out -------------------------------------------------------------------
+# --- the assembled request ------------------------------------------------------------------------
 
 
-class Room(NamedTuple):
-    """How much of a budget is left for history."""
+class HistoryBudget(NamedTuple):
+    """The tokens that a budget leaves for history."""
 
     tokens: int
     over: bool
-    """Whether all of the request is more than the budget."""
+    """Whether the request as a whole exceeds the budget."""
 
 
-def room_of(
+def history_budget(
     asked: Conversation,
-    parts: Spoken,
+    parts: RequestParts,
     options: FitOptions,
-    turn: Turn,
+    turn: TurnMaterial,
     calibration: Correction | None = None,
-) -> Room:
-    """The room that a client's own rules, tools and last turn leave."""
-    measure = _of_turn(Measure.of(asked, options, calibration), turn.budget)
+) -> HistoryBudget:
+    """Return the tokens that a client's own rules, tools and last turn leave."""
+    measure = _turn_measure(Measure.of(asked, options, calibration), turn.budget)
     around = asked.messages[: parts.start] + asked.messages[parts.stop :]
     now = _with_tools(_draft(asked), options, turn).now.with_messages(around)
     size = measure.size(measure.count(asked))
-    return Room(measure.most - measure.size(measure.count(now)), size > measure.most)
+    return HistoryBudget(measure.most - measure.size(measure.count(now)), size > measure.most)
 
 
-def _of_turn(measure: Measure, budget: int) -> Measure:
-    """The measure of an assembled turn: its budget is somebody's wish, no model's bound."""
+def _turn_measure(measure: Measure, budget: int) -> Measure:
+    """Return the measure of a turn: its budget is a user's choice, not a model's limit."""
     return msgspec.structs.replace(measure, most=min(budget, measure.most), by_bound=False)
 
 
@@ -172,27 +169,30 @@ def _draft(asked: Conversation) -> Draft:
     return Draft(asked, asked, tuple((n, n + 1) for n in range(len(asked.messages))))
 
 
-def assembled_request(
-    asked: Conversation, options: FitOptions, turn: Turn, calibration: Correction | None = None
+def assemble_request(
+    asked: Conversation,
+    options: FitOptions,
+    turn: TurnMaterial,
+    calibration: Correction | None = None,
 ) -> Fitted | None:
-    """The request within the budget of its turn; None if it cannot be assembled so.
+    """Return the request within its turn's budget; None if it cannot be assembled.
 
-    Whoever gets None makes it fit as any other: it may be that the client's own rules and tools
-    leave no room, or that something would leave which may not be stored.
+    The caller then fits it like any other: the client's own rules and tools may leave no tokens, or
+    a part may have to be dropped that may not be stored.
     """
-    parts = spoken(asked)
+    parts = split_request(asked)
     if parts is None:
         return None
     measure = Measure.of(asked, options, calibration)
-    of_turn = _of_turn(measure, turn.budget)
+    of_turn = _turn_measure(measure, turn.budget)
     draft = _with_tools(_draft(asked), options, turn)
-    writing = _Writing(draft, parts, turn, of_turn)
+    writing = _RequestWriter(draft, parts, turn, of_turn)
 
     def size(working: WorkingSet) -> int:
         messages = writing.messages(working)
         return of_turn.size(of_turn.count(draft.now.with_messages(messages)))
 
-    working = next(_fitting(turn.working, size, of_turn.most), None)
+    working = next(_fitting_sets(turn.working, size, of_turn.most), None)
     if working is None:
         return None
     messages = writing.messages(working)
@@ -218,9 +218,9 @@ def assembled_request(
     )
 
 
-def _with_tools(draft: Draft, options: FitOptions, turn: Turn) -> Draft:
-    """The two tools, so that the model can ask for what was left out."""
-    hosted = any(tool.hosted for tool in draft.asked.tools)  # Gemini refuses ours beside these
+def _with_tools(draft: Draft, options: FitOptions, turn: TurnMaterial) -> Draft:
+    """Offer the two tools with which the model can ask for omitted messages."""
+    hosted = any(tool.hosted for tool in draft.asked.tools)  # Gemini rejects ours beside these
     full = draft.asked.dialect == "openai-chat" and len(draft.asked.tools) + 2 > MOST_TOOLS
     if not options.opens or full or (hosted and draft.asked.dialect == "gemini"):
         return draft
@@ -229,61 +229,68 @@ def _with_tools(draft: Draft, options: FitOptions, turn: Turn) -> Draft:
     return offer_recall(draft, new=True)
 
 
-def _fitting(
+def _fitting_sets(
     working: WorkingSet, size: Callable[[WorkingSet], int], most: int
 ) -> Iterator[WorkingSet]:
-    """Sets that fit, the largest first: trimmed in the seed's order, else the least (004-67)."""
-    if fitting := trimmed(working, size, most):
+    """Yield sets that fit, largest first: trimmed in the fixed order, then the minimum."""
+    if fitting := trim_to_fit(working, size, most):
         yield fitting.working
-    answers = [said for said in working.history if said.role == "assistant"][-1:]
-    for form in (cut, line):
-        shorter = tuple(in_form(said, *form(said.original)) for said in answers)
+    answers = [each for each in working.history if each.role == "assistant"][-1:]
+    for form in (cut_middle, headline):
+        shorter = tuple(replace_text(each, *form(each.original)) for each in answers)
         if shorter and size(least := WorkingSet(history=shorter)) <= most:
             yield least
     if size(WorkingSet()) <= most:
         yield WorkingSet()
 
 
-class _Writing:
-    """Writes the messages of one request for any working set, and says what each stands for."""
+class _RequestWriter:
+    """Writes a request's messages for any working set; each records the replaced ones."""
 
-    def __init__(self, draft: Draft, parts: Spoken, turn: Turn, measure: Measure) -> None:
+    def __init__(
+        self, draft: Draft, parts: RequestParts, turn: TurnMaterial, measure: Measure
+    ) -> None:
         self._asked = draft.asked
         self._parts = parts
         self._places = turn.places
         self._measure = measure
         self._each = measure.count(draft.asked).message_tokens
-        """Of each of the client's messages; nothing where a counter of its own counts the whole."""
+        """Tokens of each of the client's messages; empty if the counter counts only whole requests.
+        """
         self._why = f"the turn is assembled within {measure.most:,} tokens"
         self.opener = expansion_tool(draft.now)[0] if expansion_tool(draft.now)[1] else ""
         self._recall = recall_tool(draft.now)[0] if recall_tool(draft.now)[1] else ""
 
     def messages(self, working: WorkingSet) -> tuple[Message, ...]:
-        """The client's rules, memory, recent history, the user's turn."""
-        asked, parts = self._asked.messages, self._parts
-        shown = {self._places[said.id]: said for said in working.history if said.id in self._places}
-        elsewhere = [said for said in working.history if said.id not in self._places]
-        kept = {n for n in range(parts.start, parts.stop) if asked[n].role == "system"}
-        first = min((*shown, *kept), default=parts.stop)
-        left_out = asked[parts.start : first]
-        messages = list(asked[: parts.start])
+        """Return the client's rules, memory, recent history and the user's turn."""
+        client_messages, parts = self._asked.messages, self._parts
+        history = {
+            self._places[each.id]: each for each in working.history if each.id in self._places
+        }
+        from_elsewhere = [each for each in working.history if each.id not in self._places]
+        system_indexes = {
+            n for n in range(parts.start, parts.stop) if client_messages[n].role == "system"
+        }
+        first = min((*history, *system_indexes), default=parts.stop)
+        left_out = client_messages[parts.start : first]
+        messages = list(client_messages[: parts.start])
         if left_out or working.remembers:
             messages.append(self._memory(working, left_out))
-        messages += [self._added(said) for said in elsewhere]
+        messages += [self._message_from_elsewhere(each) for each in from_elsewhere]
         pending: list[Message] = []
         for n in range(first, parts.stop):
-            if n in shown or n in kept:
-                messages.append(self._shown(n, shown.get(n), pending))
+            if n in history or n in system_indexes:
+                messages.append(self._render(n, history.get(n), pending))
                 pending = []
             else:
-                pending.append(asked[n])
-        turn = list(asked[parts.stop :])
+                pending.append(client_messages[n])
+        turn = list(client_messages[parts.stop :])
         if pending:
-            turn[0] = self._shown(parts.stop, None, pending)
+            turn[0] = self._render(parts.stop, None, pending)
         return (*messages, *turn)
 
     def edits(self, messages: Sequence[Message]) -> list[Edit]:
-        """All that was done to them."""
+        """Return the edits of all messages."""
         stands = (REPLACEMENT.get(message) for message in messages)
         return [edit for stand in stands if stand is not None for edit in stand.edits]
 
@@ -304,13 +311,13 @@ class _Writing:
             stop=stop,
         )
         refs = tuple(summary.id for summary in working.summaries)
-        # It is a digest of what the client sent, and may be folded as one.
+        # It is a digest of the client's messages and may be folded like one.
         fold = Fold(start, stop, tokens, refs=refs) if left_out else None
         REPLACEMENT.put(message, Replacement(left_out, (edit,), refs, fold))
         return message
 
-    def _added(self, said: Piece) -> Message:
-        """Something that was said on another device."""
+    def _message_from_elsewhere(self, said: ContextPiece) -> Message:
+        """Return a message that was sent on another device."""
         message = self._composed(said.role, said.text)
         at = self._parts.start
         edit = Edit(
@@ -324,13 +331,19 @@ class _Writing:
         )
         return standing_for(message, (), (edit,))
 
-    def _shown(self, place: int, said: Piece | None, pending: Sequence[Message]) -> Message:
-        """One of the client's messages as it goes out, and those left out right before it."""
+    def _render(
+        self, place: int, history: ContextPiece | None, pending: Sequence[Message]
+    ) -> Message:
+        """Return a client's message as it is sent; it replaces the omitted ones before it."""
         own = self._asked.messages[place]
-        whole = said is None or (said.level is Rung.RAW and _is_plain(own))
-        if whole and not pending:
+        is_complete = history is None or (history.level is Rung.RAW and _is_plain(own))
+        if is_complete and not pending:
             return own
-        message = copied(own) if whole or said is None else self._composed(said.role, said.text)
+        message = (
+            copied(own)
+            if is_complete or history is None
+            else self._composed(history.role, history.text)
+        )
         edits = []
         if pending:
             start = place - len(pending)
@@ -345,7 +358,7 @@ class _Writing:
                     stop=place,
                 )
             )
-        if not whole:
+        if not is_complete:
             edits.append(
                 Edit(
                     action="assemble",
@@ -371,13 +384,15 @@ class _Writing:
 
 
 def _is_plain(message: Message) -> bool:
-    """Whether a message may stand without what stood around it.
+    """Return whether a message may be kept without its neighbours.
 
-    A call needs its result, and thinking or an item made with reasoning what it was made with (R2):
-    of such an answer only the words go out, written anew.
+    A call needs its result; thinking and items made with reasoning need what they were made with.
+    Of such an answer only the text is sent.
     """
     if message.role == "user":
         return not message.results
     value = message.parsed
-    named = isinstance(value, dict) and message.dialect == "openai-responses" and "id" in value
-    return not named and all(isinstance(block, Text) for block in message.blocks)
+    has_item_id = (
+        isinstance(value, dict) and message.dialect == "openai-responses" and "id" in value
+    )
+    return not has_item_id and all(isinstance(block, Text) for block in message.blocks)

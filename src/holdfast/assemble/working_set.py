@@ -1,8 +1,7 @@
-"""What a turn is made of beside its header: recent pairs, recalled turns, facts, stored results.
+"""The working set of a turn: recent pairs, recalled turns, facts and stored results.
 
-working_set: after ageing. A set is made smaller in the seed's order (004-44), one step at a time:
-the oldest history, facts that have little to do with the question, stale summaries, facts beyond
-the first ten. It knows texts and tokens, and neither dialects nor the store.
+A set is trimmed in a fixed order, one step at a time: the oldest history, facts with little
+relevance to the question, stale summaries, facts beyond the first ten.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from holdfast.assemble.ageing import CUT_CHARACTERS, cut, line
+from holdfast.assemble.history_compression import CUT_CHARACTERS, cut_middle, headline
 from holdfast.assemble.intents import LEAST_FACTS
 from holdfast.cite import count
 from holdfast.memory.passages import shorten_heading
@@ -20,30 +19,30 @@ from holdfast.quoting import MEMORY, item
 from holdfast.summarise.fidelity import Rung
 
 PartKind = Literal["rules", "tools", "profile", "history", "recalled", "fact", "summary", "user"]
-"""What a part of an assembled turn is."""
+"""The kind of a part of an assembled turn."""
 TrimTarget = Literal[
     "oldest_history", "low_similarity_facts", "stale_summaries", "extra_facts_beyond_10"
 ]
-"""What is trimmed, in this order (004-44)."""
+"""The targets of trimming, in order."""
 
 LOW_SIMILARITY = 0.5
-"""Of the best fact's score: below it a fact has little to do with the question."""
+"""Share of the best fact's score below which a fact has little to do with the question."""
 _LONG_CHARACTERS = 1_200
-"""What a long message of the last pair is cut to before it is cut as older ones are."""
+"""Length of a long message of the last pair after its first cut."""
 _PAIRS = 4
-"""Fewer pairs than the seed's least are shown only where older ones have become lines."""
+"""Fewer pairs are shown only after older ones have become lines."""
 _MESSAGE_OVERHEAD = 4
 """Tokens of a message's frame."""
 _ITEM_OVERHEAD = 1
-"""Tokens of the end of an item's last line."""
+"""Tokens at the end of an item's last line."""
 
 
-class Piece(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing of a working set as it stands in the request, and what it stands for."""
+class ContextPiece(msgspec.Struct, frozen=True, kw_only=True):
+    """One item of a working set, as it is sent, with its source."""
 
     kind: PartKind
     id: str
-    """Of the turn or the fact, or the ref."""
+    """Id of the turn or fact, or the ref."""
     text: str
     tokens: int
     whole: int
@@ -52,61 +51,64 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     score: float = 0.0
     stale: bool = False
     heading: str = ""
-    """The line above a recalled turn and its neighbours: the day on which they were said."""
+    """The heading above recalled turns of one day."""
     role: str = ""
-    """Who said it, of history."""
+    """The role of a history message."""
     age: int = 0
-    """Of history, in pairs: the last question and answer have 0."""
+    """Age of a history message in pairs; the last question and answer have 0."""
     original: str = ""
-    """The whole text, of history: from it every shorter form is made."""
+    """The full text of a history message, from which shorter forms are made."""
 
 
-def piece(kind: PartKind, name: str, text: str, *, score: float = 0.0, **what: object) -> Piece:
-    """A piece that stands whole, counted."""
+def make_piece(
+    kind: PartKind, name: str, text: str, *, score: float = 0.0, **what: object
+) -> ContextPiece:
+    """Return a complete piece with its token count."""
     if kind == "history":
         tokens = count(text) + _MESSAGE_OVERHEAD
-    else:  # further lines of an item are set in: in answers with lists that is a token a line
+    else:  # further lines of an item are indented: in answers with lists that is a token per line
         tokens = count(item(text)) + _ITEM_OVERHEAD
     return msgspec.structs.replace(
-        Piece(kind=kind, id=name, text=text, tokens=tokens, whole=tokens, score=score), **what
+        ContextPiece(kind=kind, id=name, text=text, tokens=tokens, whole=tokens, score=score),
+        **what,
     )
 
 
 class WorkingSet(msgspec.Struct, frozen=True, kw_only=True):
-    """All pieces of a turn beside its header and the user's own words."""
+    """All pieces of a turn except its header and the user's words."""
 
-    history: tuple[Piece, ...] = ()
-    """In the order in which it was said."""
-    recalled: tuple[Piece, ...] = ()
-    """The same, of earlier turns."""
-    facts: tuple[Piece, ...] = ()
-    """The best first."""
-    summaries: tuple[Piece, ...] = ()
-    """The most used first."""
+    history: tuple[ContextPiece, ...] = ()
+    """In the order of the conversation."""
+    recalled: tuple[ContextPiece, ...] = ()
+    """Earlier turns, in time order."""
+    facts: tuple[ContextPiece, ...] = ()
+    """Best first."""
+    summaries: tuple[ContextPiece, ...] = ()
+    """Most used first."""
 
     @property
-    def pieces(self) -> tuple[Piece, ...]:
-        """All of them."""
+    def pieces(self) -> tuple[ContextPiece, ...]:
+        """Return all pieces."""
         return (*self.facts, *self.recalled, *self.summaries, *self.history)
 
     @property
     def remembers(self) -> bool:
-        """Whether there is anything to be quoted."""
+        """Return whether there is anything to quote."""
         return bool(self.facts or self.recalled or self.summaries)
 
 
-def tokens_of(pieces: Sequence[Piece]) -> int:
-    """Tokens of pieces together."""
+def tokens_of(pieces: Sequence[ContextPiece]) -> int:
+    """Return the tokens of all pieces."""
     return sum(each.tokens for each in pieces)
 
 
-# --- the quoted part -----------------------------------------------------------------------------
+# --- quoted memory -------------------------------------------------------------------------------
 
 
 def memory_text(working: WorkingSet, *, recall: str, opener: str) -> str:
-    """Facts, recalled turns and stored results as one text, each an item of a list.
+    """Return facts, recalled turns and stored results as one text of list items.
 
-    So no line of a piece can pass for one of ours, which begin where items do not.
+    No line of a piece can pass for one of our lines, because items begin differently.
     """
     way = f" {recall}(query) finds more." if recall else ""
     lines = [f"{MEMORY}quoted from earlier turns and stored results.{way}]"]
@@ -126,60 +128,60 @@ def memory_text(working: WorkingSet, *, recall: str, opener: str) -> str:
     return "\n".join(lines)
 
 
-# --- smaller -------------------------------------------------------------------------------------
+# --- trimming -----------------------------------------------------------------------------------
 
 
-class Step(NamedTuple):
-    """A working set with something less in it."""
+class TrimStep(NamedTuple):
+    """A working set after one step of trimming."""
 
     target: TrimTarget
     working: WorkingSet
 
 
-def trims(working: WorkingSet) -> Iterator[Step]:
-    """Ever smaller sets, in the seed's order; of the facts ten stay, and of history one pair."""
-    for history in shorter(working.history):
+def trim_steps(working: WorkingSet) -> Iterator[TrimStep]:
+    """Yield ever smaller sets in the fixed order; ten facts and one pair of history are kept."""
+    for history in shorter_histories(working.history):
         working = msgspec.structs.replace(working, history=history)
-        yield Step("oldest_history", working)
+        yield TrimStep("oldest_history", working)
     for turn in sorted(working.recalled, key=lambda each: each.score):
         recalled = tuple(each for each in working.recalled if each is not turn)
         working = msgspec.structs.replace(working, recalled=recalled)
-        yield Step("oldest_history", working)
+        yield TrimStep("oldest_history", working)
     least = LOW_SIMILARITY * max((fact.score for fact in working.facts), default=0.0)
     for fact in reversed(working.facts[LEAST_FACTS:]):
         if fact.score < least:
             facts = tuple(each for each in working.facts if each is not fact)
             working = msgspec.structs.replace(working, facts=facts)
-            yield Step("low_similarity_facts", working)
+            yield TrimStep("low_similarity_facts", working)
     least_used_first = enumerate(working.summaries[::-1])
     for _, summary in sorted(least_used_first, key=lambda each: (not each[1].stale, each[0])):
         summaries = tuple(each for each in working.summaries if each is not summary)
         working = msgspec.structs.replace(working, summaries=summaries)
-        yield Step("stale_summaries", working)
+        yield TrimStep("stale_summaries", working)
     for stop in range(len(working.facts) - 1, LEAST_FACTS - 1, -1):
         working = msgspec.structs.replace(working, facts=working.facts[:stop])
-        yield Step("extra_facts_beyond_10", working)
+        yield TrimStep("extra_facts_beyond_10", working)
 
 
-def shorter(history: tuple[Piece, ...]) -> Iterator[tuple[Piece, ...]]:
-    """Ever shorter histories: pairs beyond four go, older ones become lines, then they go too."""
+def shorter_histories(history: tuple[ContextPiece, ...]) -> Iterator[tuple[ContextPiece, ...]]:
+    """Yield ever shorter histories; pairs beyond four are dropped first."""
 
-    def without(age: int) -> tuple[Piece, ...]:
+    def without(age: int) -> tuple[ContextPiece, ...]:
         return tuple(each for each in history if each.age < age)
 
-    def at(ages: range, form: Callable[[Piece], Piece]) -> tuple[Piece, ...]:
+    def at(ages: range, form: Callable[[ContextPiece], ContextPiece]) -> tuple[ContextPiece, ...]:
         return tuple(form(each) if each.age in ages else each for each in history)
 
     oldest = max((each.age for each in history), default=0)
-    changes: list[Callable[[], tuple[Piece, ...]]] = [
+    changes: list[Callable[[], tuple[ContextPiece, ...]]] = [
         *(lambda age=age: without(age) for age in range(oldest, _PAIRS - 1, -1)),
-        lambda: at(range(1, 2), _cut),
-        lambda: at(range(2, _PAIRS), _line),
+        lambda: at(range(1, 2), _cut_pair),
+        lambda: at(range(2, _PAIRS), _headline),
         lambda: at(range(1), _cut_long),
-        lambda: at(range(1, 2), _line),
+        lambda: at(range(1, 2), _headline),
         *(lambda age=age: without(age) for age in range(min(oldest, _PAIRS - 1), 0, -1)),
-        lambda: at(range(1), _cut),
-        lambda: at(range(1), _line),
+        lambda: at(range(1), _cut_pair),
+        lambda: at(range(1), _headline),
     ]
     for change in changes:
         smaller = change()
@@ -188,63 +190,65 @@ def shorter(history: tuple[Piece, ...]) -> Iterator[tuple[Piece, ...]]:
             yield history
 
 
-def _cut_long(said: Piece) -> Piece:
-    return in_form(said, *cut(said.original or said.text, _LONG_CHARACTERS))
+def _cut_long(message: ContextPiece) -> ContextPiece:
+    return replace_text(message, *cut_middle(message.original or message.text, _LONG_CHARACTERS))
 
 
-def _cut(said: Piece) -> Piece:
-    return in_form(said, *cut(said.original or said.text, CUT_CHARACTERS))
+def _cut_pair(message: ContextPiece) -> ContextPiece:
+    return replace_text(message, *cut_middle(message.original or message.text, CUT_CHARACTERS))
 
 
-def _line(said: Piece) -> Piece:
-    return in_form(said, *line(said.original or said.text))
+def _headline(message: ContextPiece) -> ContextPiece:
+    return replace_text(message, *headline(message.original or message.text))
 
 
-def in_form(said: Piece, text: str, level: Rung) -> Piece:
-    """A piece in a shorter form; as it is if the form is no shorter."""
+def replace_text(message: ContextPiece, text: str, level: Rung) -> ContextPiece:
+    """Return a piece with a shorter text; unchanged if the new text is not shorter."""
     tokens = count(text) + _MESSAGE_OVERHEAD
-    if tokens >= said.tokens:
-        return said
-    return msgspec.structs.replace(said, text=text, tokens=tokens, level=level)
+    if tokens >= message.tokens:
+        return message
+    return msgspec.structs.replace(message, text=text, tokens=tokens, level=level)
 
 
-def shortened(history: tuple[Piece, ...], most: int) -> tuple[Piece, ...]:
-    """A history of at most so many tokens, or the shortest there is."""
+def shorten_history(history: tuple[ContextPiece, ...], most: int) -> tuple[ContextPiece, ...]:
+    """Return a history of at most `most` tokens, or the shortest there is."""
     if tokens_of(history) <= most:
         return history
     smaller = history
-    for smaller in shorter(history):
+    for smaller in shorter_histories(history):
         if tokens_of(smaller) <= most:
             break
     return smaller
 
 
-class Trimmed(NamedTuple):
-    """A working set that fits, and what had to go for that."""
+class TrimResult(NamedTuple):
+    """A working set that fits, and its trimmed parts."""
 
     working: WorkingSet
     targets: tuple[TrimTarget, ...] = ()
 
 
-def trimmed(working: WorkingSet, size: Callable[[WorkingSet], int], most: int) -> Trimmed | None:
-    """The first set of the seed's order whose request has at most so many tokens; None if none has.
+def trim_to_fit(
+    working: WorkingSet, size: Callable[[WorkingSet], int], most: int
+) -> TrimResult | None:
+    """Return the first trimmed set whose request has at most `most` tokens; None if none has.
 
-    `size` counts the whole request: it is asked only where enough tokens have gone by our own
-    count, for the pieces of a set are many.
+    `size` counts the whole request, which is slow. It is called only when our own count shows that
+    enough tokens were trimmed.
     """
     over = size(working) - most
     if over <= 0:
-        return Trimmed(working)
+        return TrimResult(working)
     before = tokens_of(working.pieces)
     targets: dict[TrimTarget, None] = {}
     smallest = working
-    for target, smallest in trims(working):
+    for target, smallest in trim_steps(working):
         targets[target] = None
         if before - tokens_of(smallest.pieces) < over:
             continue
         over = size(smallest) - most
         if over <= 0:
-            return Trimmed(smallest, tuple(targets))
+            return TrimResult(smallest, tuple(targets))
         before = tokens_of(smallest.pieces)
-    # Our count of a piece is not the request's: what is left may fit nevertheless.
-    return Trimmed(smallest, tuple(targets)) if size(smallest) <= most else None
+    # Our count of a piece differs from the request's: the smallest set may fit nevertheless.
+    return TrimResult(smallest, tuple(targets)) if size(smallest) <= most else None

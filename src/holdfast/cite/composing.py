@@ -16,9 +16,10 @@ from holdfast.cite.sections import EXCERPT_CHARACTERS, LEAST_TOKENS, Sections
 from holdfast.condense.condenser import Condensed, Condenser, Note
 from holdfast.condense.cutting import shortened
 from holdfast.condense.glance import Glance, glance
+from holdfast.condense.places import with_unit
 from holdfast.condense.source import Source
 from holdfast.expand.tool import call_of
-from holdfast.quoting import OPEN_ANY_PART, item
+from holdfast.quoting import READ_MORE, STORED, item
 from holdfast.store.records import Content
 
 _WIDEST = 3.0
@@ -30,6 +31,9 @@ results of over 1,500 tokens 49 % stand in a quarter of the tokens so, 46 % with
 and 46 % where excerpts have their usual length."""
 _LEAST_KEY = 80
 """Tokens for what every citation shows, where the room is small: exit code, verdict, ends."""
+
+EXCERPTS = "excerpts"
+"""Says in the first line that the rest of the citation is not the whole content."""
 
 Ends = Callable[[int], list[Note]]
 """Returns the beginning and the end of a content in about as many tokens as it is given."""
@@ -78,15 +82,16 @@ class Handle(NamedTuple):
     example: str
     """What to put in `find` to open a part; empty for the ref alone."""
 
-    def head(self, condensed: Condensed, source: Source, stored: str) -> str:
-        """The first line: what is behind the ref, and how large it is."""
-        return f"[{self.name} · {_size(condensed, len(source.data), self.tokens)} · {stored}]"
+    def head(self, condensed: Condensed, source: Source, *notes: str) -> str:
+        """Return the first line: the ref, the size of the content, and what is shown of it."""
+        size = _size(condensed, len(source.data), self.tokens)
+        return f"{STORED}{'; '.join(filter(None, (self.name, size, *notes)))}]"
 
     def foot(self) -> str:
         """Return the last line, with one call that opens a part; empty if no tool opens it."""
         if not self.opener:
             return ""
-        return f"{OPEN_ANY_PART}{call_of(self.opener, self.name, self.example)}]"
+        return f"{READ_MORE}{call_of(self.opener, self.name, self.example)}]"
 
 
 def compose(
@@ -96,7 +101,10 @@ def compose(
     condensed = condenser.condense(source)
     title = shortened(" ".join(condensed.title.split()), 200)
     first = glance(source)
-    head, foot = f"{handle.head(condensed, source, first.stored)}\n{item(title)}", handle.foot()
+    head, foot = (
+        f"{handle.head(condensed, source, first.stored, EXCERPTS)}\n{item(title)}",
+        handle.foot(),
+    )
     room = cap - count(head) - count(foot) - 4
     if room < 0:  # a small cap leaves room for the ref, and what is behind it
         head, foot = head.partition("\n")[0], ""
@@ -163,7 +171,7 @@ def _fill(
 
 
 def _size(condensed: Condensed, size: int, tokens: int) -> str:
-    return f"{condensed.total:,} {condensed.unit}, {_bytes(size)}, about {tokens:,} tokens"
+    return f"{with_unit(condensed.total, condensed.unit)}, {_bytes(size)}, about {tokens:,} tokens"
 
 
 def _bytes(size: int) -> str:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from holdfast.cite.citation import Citation, CitingRules, Excerpt, count
 from holdfast.cite.composing import Composed, Handle, citation_of
 from holdfast.condense.kinds import kind_of
+from holdfast.condense.places import short_place
 from holdfast.condense.source import Source
 from holdfast.condense.spans import counted, where
 from holdfast.privacy import apply, find, flags
@@ -53,7 +54,7 @@ def remainder(
     name = ref_id(kind, sha256, rules.ref_digits)
     parts = [Excerpt(text[a:b], _where(source, a, b), 0.0) for a, b in _between(text, above)]
     tokens = count(text)
-    handle = (f"{name} · ", rules.opener) if with_ref else ("", "")
+    handle = (f"Stored as {name}; ", rules.opener) if with_ref else ("", "")
     written = "\n".join(_lines(name, source, tokens, above, parts, handle))
     original = Content(
         ref_id=name,
@@ -82,7 +83,9 @@ def _between(text: str, above: Sequence[Standing]) -> Iterator[tuple[int, int]]:
 
 def _where(source: Source, start: int, end: int) -> str:
     """A stretch in source units: whole lines, or a part of the only one."""
-    return where(source, start, end) if source.line_count > 1 else f"characters {start}-{end}"
+    if source.line_count == 1:
+        return f"characters {start}-{end}"
+    return short_place(where(source, start, end))
 
 
 def _lines(
@@ -93,9 +96,9 @@ def _lines(
     parts: Sequence[Excerpt],
     handle: tuple[str, str],
 ) -> Iterator[str]:
-    safe_name, opener = handle
+    shown_name, opener = handle
     size = f"{counted(source.line_count, 'line')}, about {tokens:,} tokens"
-    yield f"[{safe_name}{size} · stored as it came; what a result above has too is left out here]"
+    yield f"[{shown_name}{size}; parts that a result above repeats are left out]"
     example = ""
     waiting = iter(parts)
     at = 0
@@ -104,7 +107,7 @@ def _lines(
             yield fenced(next(waiting).text)
         span = _where(source, stretch.start, stretch.end)
         example = example or span
-        yield f"{CUT}{span} are as in the result above of {bracketed(stretch.place)} …]"
+        yield f"{CUT}{span}: same as in the result above of {bracketed(stretch.place)} …]"
         at = stretch.end
     yield from (fenced(part.text) for part in waiting)
     if opener:

@@ -14,7 +14,7 @@ from holdfast.cite.citation import Excerpt, count
 from holdfast.condense.condenser import Note
 from holdfast.condense.cutting import MARK, shortened
 from holdfast.condense.excerpt import excerpt
-from holdfast.condense.places import lies_within, short_place
+from holdfast.condense.places import labelled, lies_within, short_place
 from holdfast.quoting import HEADINGS, item
 
 EXCERPT_CHARACTERS = 500
@@ -42,6 +42,8 @@ class _Line(NamedTuple):
 
     @property
     def shown(self) -> str:
+        if self.relevance:
+            return item(labelled(self.text, self.where))
         return item(f"{self.where}: {self.text}" if self.where else self.text)
 
 

@@ -17,6 +17,7 @@ from holdfast.cite.citation import Excerpt, count
 from holdfast.cite.composing import Composed, Handle
 from holdfast.condense.condenser import Condenser, Passage
 from holdfast.condense.glance import glance
+from holdfast.condense.places import short_place
 from holdfast.condense.severity import alert_lines
 from holdfast.condense.source import Source
 from holdfast.condense.spans import Span, cut, line_spans, where
@@ -68,7 +69,7 @@ def shortened_inside(
     if target < handle.tokens * LEAST_SHOWN:
         return None
     condensed = condenser.condense(source)
-    head = handle.head(condensed, source, f"{glance(source).stored}, shortened here")
+    head = handle.head(condensed, source, glance(source).stored, "shortened")
     repeats = list(_repeats(source.text))
     pieces = _pieces(source, question, repeats)
     room = target - count(head) - _GAP_TOKENS * (1 + len(repeats))
@@ -95,7 +96,7 @@ def _text(
 
 
 def _mark(handle: Handle, source: Source, gap: _Gap) -> str:
-    place = where(source, gap.start, gap.end)
+    place = short_place(where(source, gap.start, gap.end))
     if gap.repeats:
         return f"{CUT}{place}: the same as line {source.line_at(gap.start) - 1} …]"
     return f"{CUT}{place} left out: {call_of(handle.opener, handle.name, place)} …]"

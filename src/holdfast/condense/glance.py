@@ -68,10 +68,8 @@ class Glance(msgspec.Struct, frozen=True):
 
     @property
     def stored(self) -> str:
-        """Return a true description of the stored content."""
-        if self.is_cut:
-            return "stored as received: the tool had already cut it"
-        return "stored whole"
+        """Return a note on the original for the first line of a citation; empty if complete."""
+        return "truncated by the tool" if self.is_cut else ""
 
 
 class _Text(msgspec.Struct, frozen=True):

@@ -8,6 +8,9 @@ from __future__ import annotations
 from holdfast.condense.condenser import Passage
 
 _UNITS = ("lines", "rows")
+_RANGES = (*_UNITS, "keys", "paragraphs", "matches")
+"""Units whose ranges include both numbers; a range of characters has an end outside of it."""
+_IRREGULAR = {"matches": "match", "entities": "entity"}
 
 
 def short_place(where: str) -> str:
@@ -15,9 +18,30 @@ def short_place(where: str) -> str:
     unit, _, numbers = where.partition(" ")
     span, space, array = numbers.partition(" ")
     first, dash, last = span.partition("-")
-    if unit in _UNITS and dash and first == last:
-        return f"{unit[:-1]} {first}{space}{array}"
+    if unit in _RANGES and dash and first == last:
+        return f"{_singular(unit)} {first}{space}{array}"
     return where
+
+
+def with_unit(number: int, unit: str) -> str:
+    """Return a number with its unit, given in the plural: `1 line`, `2,000 lines`."""
+    return f"{number:,} {_singular(unit) if number == 1 else unit}"
+
+
+def _singular(unit: str) -> str:
+    return _IRREGULAR.get(unit) or unit.removesuffix("s")
+
+
+def labelled(text: str, where: str) -> str:
+    """Return a quoted text with its place: a path before it, numbers of lines behind it.
+
+    Asked "Which line says …?", a model of 1.5 billion parameters answered with the place `line 27`
+    where that stood first.
+    """
+    place = short_place(where)
+    if place.partition(" ")[0] in ("line", "lines"):
+        return f"{text} ({place})"
+    return f"{place}: {text}" if place else text
 
 
 def lies_within(inner: str, outer: str) -> bool:

@@ -14,19 +14,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import proxy
 
-from holdfast.assemble.gathering import gather
-from holdfast.assemble.intents import PACKS, detect_intent
+from holdfast.assemble.context_sections import SessionSections
+from holdfast.assemble.intents import SECTION_BUDGETS, detect_intent
 from holdfast.assemble.requests import (
-    Spoken,
-    Turn,
-    assembled_request,
-    history_of,
-    room_of,
-    said_in,
-    spoken,
+    RequestParts,
+    TurnMaterial,
+    assemble_request,
+    history_budget,
+    message_text,
+    recent_history,
+    split_request,
 )
-from holdfast.assemble.shelves import SessionShelves
-from holdfast.assemble.working_set import Piece
+from holdfast.assemble.working_set import ContextPiece
+from holdfast.assemble.working_set_builder import gather
 from holdfast.engine.session import COMPARING, Session, size_of
 from holdfast.errors import PrivacyError
 from holdfast.expand.tool import NAME
@@ -82,14 +82,14 @@ class Histories:
         are made to fit as any other.
         """
         off_loop, size = self._engine.workers.off_loop, _size(asked)
-        parts = await off_loop(size, partial(spoken, asked))
+        parts = await off_loop(size, partial(split_request, asked))
         if parts is None:
             return Assembled(await session.fit(asked, options))
         names = await self._remember(session.name, asked, parts, options)
         if names is None:
             return Assembled(await session.fit(asked, options), STILL_READING)
-        turn = Turn(budget=tokens, opens=self._engine.assembler.options.shows_refs)
-        work = partial(room_of, asked, parts, options, turn, self._engine.calibration)
+        turn = TurnMaterial(budget=tokens, opens=self._engine.assembler.options.shows_refs)
+        work = partial(history_budget, asked, parts, options, turn, self._engine.calibration)
         room = await off_loop(size, work)
         if room.tokens < 0:
             return Assembled(await session.fit(asked, options), NO_ROOM)
@@ -97,7 +97,7 @@ class Histories:
         if not (room.over or await history.goes_on_elsewhere()):
             return Assembled(await session.fit(asked, options))
         query = await off_loop(size, partial(_query, asked, parts))
-        pack = PACKS[detect_intent(query)]
+        pack = SECTION_BUDGETS[detect_intent(query)]
         working = await gather(history, query, None, pack, room.tokens)
         turn = turn._replace(working=working, places=history.places)
 
@@ -111,7 +111,7 @@ class Histories:
         ) -> Fitted:
             assembled = None
             if isinstance(body, Conversation) and not _went_out(body, state):
-                assembled = assembled_request(body, options, turn, calibration)
+                assembled = assemble_request(body, options, turn, calibration)
             return assembled or fit_request(
                 body, options, state=state, hidden=hidden, calibration=calibration
             )
@@ -119,7 +119,7 @@ class Histories:
         return Assembled(await session.fit(asked, options, maker=make, size=size))
 
     async def _remember(
-        self, session: str, asked: Conversation, parts: Spoken, options: FitOptions
+        self, session: str, asked: Conversation, parts: RequestParts, options: FitOptions
     ) -> dict[int, str] | None:
         """Remember what is new of a history; return the ids of its last messages by their places.
 
@@ -186,7 +186,7 @@ def _drafts(
         message, name = messages[at], names[at]
         if message.role == "system":
             continue
-        words = said_in(message)
+        words = message_text(message)
         if words and not (refuses and find(words)):
             yield {"role": message.role, "content": words, "id": name}
         for n, result in enumerate(message.results):
@@ -194,9 +194,9 @@ def _drafts(
             yield _ToolResult(f"{name}_{n}", tool, result.text)
 
 
-def _query(asked: Conversation, parts: Spoken) -> str:
+def _query(asked: Conversation, parts: RequestParts) -> str:
     """Return what the user's turn asks."""
-    return "\n".join(filter(None, map(said_in, asked.messages[parts.stop :])))
+    return "\n".join(filter(None, map(message_text, asked.messages[parts.stop :])))
 
 
 def _size(content: Conversation | tuple[Message, ...]) -> int:
@@ -230,10 +230,10 @@ class _History:
         engine: Holdfast,
         session: str,
         asked: Conversation,
-        parts: Spoken,
+        parts: RequestParts,
         names: dict[int, str],
     ) -> None:
-        self._kept: SessionShelves = engine.assembler.shelves(
+        self._kept: SessionSections = engine.assembler.sections(
             session, NAME if engine.assembler.options.shows_refs else ""
         )
         self._workers = engine.workers
@@ -251,10 +251,10 @@ class _History:
             return False
         return bool(await self._kept.recent(1))
 
-    async def recent(self, pairs: int) -> Sequence[Piece]:
+    async def recent(self, pairs: int) -> Sequence[ContextPiece]:
         """The last pairs of the request; of the session, where the request begins anew."""
         start = max(self._parts.start, self._parts.stop - len(self._names))
         parts = self._parts._replace(start=start)
-        work = partial(history_of, self._asked, parts, self._names, pairs)
+        work = partial(recent_history, self._asked, parts, self._names, pairs)
         size = _size(self._asked.messages[start : self._parts.stop])
         return await self._workers.off_loop(size, work) or await self._kept.recent(pairs)

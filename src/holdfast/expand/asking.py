@@ -10,7 +10,7 @@ from holdfast.condense.condenser import Passage
 from holdfast.condense.excerpt import excerpt
 from holdfast.condense.fields import fields
 from holdfast.condense.kinds import condenser_for
-from holdfast.condense.places import without_path
+from holdfast.condense.places import labelled, without_path
 from holdfast.document import find
 from holdfast.expand.opened import Opened
 from holdfast.expand.options import ExpandOptions
@@ -36,7 +36,7 @@ def by_query(opened: Opened, options: ExpandOptions) -> Region:
     chosen = [passages[entry.index] for entry in ranked[:_MOST_PASSAGES]]
     shown = [*named, *(as_it_stands(opened, passage) for passage in chosen)]
     texts = [
-        item(f"{each.where}: {excerpt(without_path(each), options.query, most)[0]}")
+        item(labelled(excerpt(without_path(each), options.query, most)[0], each.where))
         for each in shown
     ]
     region = blocks(texts, listed([passage.where for passage in shown]), "passages")

@@ -89,7 +89,7 @@ def parse_call(
         raise ExpandError(
             "the call names no ref",
             where="ref",
-            fix="Copy the ref of a citation in this conversation, as it stands there.",
+            fix="Copy a ref from this conversation exactly.",
         )
     return ref, _options(given, " ".join(question.split())[:_LONGEST_WORDS])
 

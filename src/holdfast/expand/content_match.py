@@ -16,7 +16,7 @@ from holdfast.condense.condenser import Passage
 from holdfast.condense.excerpt import excerpt
 from holdfast.condense.fields import fields
 from holdfast.condense.kinds import condenser_for
-from holdfast.condense.places import short_place, without_path
+from holdfast.condense.places import labelled, without_path
 from holdfast.condense.quoted_lines import MARKUP, quoted_line
 from holdfast.expand.asking import as_it_stands
 from holdfast.expand.expansion import Count
@@ -164,13 +164,9 @@ def _quoted(
     """
     characters = rules.max_tokens * 4 // len(passages)
     while characters >= _LEAST_CHARACTERS:
-        parts = [
-            item(
-                f"{short_place(each.where)}: {excerpt(without_path(each), question, characters)[0]}"
-            )
-            for each in passages
-        ]
-        shown = fenced("\n".join(parts))
+        texts = [excerpt(without_path(each), question, characters)[0] for each in passages]
+        paired = list(zip(texts, passages, strict=True))
+        shown = fenced("\n".join(item(labelled(text, each.where)) for text, each in paired))
         quotation = f"[{ref_id} · {rules.note}]\n{shown}"
         if count(quotation) <= rules.max_tokens:
             return quotation

@@ -94,7 +94,7 @@ class PageFrame(msgspec.Struct, frozen=True, kw_only=True):
         text = f"[{self.ref_id} {where}{note}]\n{fenced(content)}"
         if not remains:
             return text
-        return f"{text}\n[{remains} remain: {self.next_call(page + 1)}]"
+        return f"{text}\n[{remains}: {self.next_call(page + 1)}]"
 
     def next_call(self, page: int) -> str:
         """Return the call that opens a page, or what to change in the one that was made."""
@@ -134,8 +134,8 @@ def shorten(text: str, most: int, count: Count) -> str:
 _LONGEST_NAME = 64
 NO_REF = "this is not a ref"
 UNKNOWN_REF = "no content is stored under this ref"
-_REMOVED = "its time was over and it was removed"
-_DAMAGED = "what is stored is not what was stored, so it is not served"
+_REMOVED = "it expired and was removed"
+_DAMAGED = "the stored data is damaged and cannot be shown"
 
 
 def missing(
@@ -148,10 +148,10 @@ def missing(
     name = info.ref_id if info is not None else ref.strip()[:LONGEST_REF]
     if info is not None:
         reason = _DAMAGED if info.state == "damaged" else _REMOVED
-        step = f"{_what(info, privacy)}Call {_origin(info)} again to get it anew."
+        step = f"{_what(info, privacy)}Call {_origin(info)} again."
     elif parse(ref) is None:
         reason = NO_REF
-        step = "Copy the ref of a citation in this conversation, as it stands there."
+        step = "Copy a ref from this conversation exactly."
     else:
         reason = UNKNOWN_REF
         step = "Check it against the conversation; if it is right, call the original tool again."
@@ -167,7 +167,7 @@ def note_of(info: RefInfo) -> str:
     """What to say beside the content of a ref: that it is stale, if it is."""
     if info.state != "stale":
         return ""
-    return f"stale: as it was stored; call {_origin(info)} again if it may have changed"
+    return f"may be out of date; call {_origin(info)} again for current data"
 
 
 def stale_line(info: RefInfo, opener: str = NAME) -> str:

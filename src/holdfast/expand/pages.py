@@ -1,4 +1,4 @@
-"""Show a region page by page, each at most as many tokens as allowed, counted as it is shown.
+"""Show a region page by page, each at most as many tokens as allowed, with_unit as it is shown.
 
 pages: after region and expansion. A page begins where the one before it ended, so that pages
 leave out nothing and repeat nothing; the same region and size give the same pages.
@@ -10,6 +10,7 @@ import bisect
 
 import msgspec
 
+from holdfast.condense.places import with_unit
 from holdfast.errors import ExpandError
 from holdfast.expand.expansion import Count, Expansion, PageFrame, shorten_where
 from holdfast.expand.options import ExpandOptions
@@ -68,7 +69,12 @@ def _expansion(
 
 
 def _said(region: Region, remaining: int) -> str:
-    return f"{remaining:,} {region.unit}" if remaining else ""
+    return _remaining(remaining, region.unit) if remaining else ""
+
+
+def _remaining(number: int, unit: str) -> str:
+    """Return how much is not shown yet: `1 line remains`, `20 lines remain`."""
+    return f"{with_unit(number, unit)} {'remains' if number == 1 else 'remain'}"
 
 
 # Where pages end, so that who reads page after page does not pay for all pages before each: a
@@ -151,7 +157,7 @@ def _tokens(region: Region, start: int, end: int, frame: PageFrame, count: Count
     All pages are measured by the same lines, so that where one ends does not depend on its number.
     """
     shown = shorten_where(region.where(start, end), count) + region.total
-    remains = f"{max(len(region.starts), len(region.text)):,} {region.unit}"
+    remains = _remaining(max(2, len(region.starts), len(region.text)), region.unit)
     return count(frame.around(region.text[start:end], shown, remains, 99_999)) + _SLACK
 
 

@@ -40,7 +40,7 @@ _ANSWER_TOKENS = 300
 _LAST_LINES = 40
 """Lines before the last one in the call that is offered to who asks for lines behind the end."""
 _Failure = ExpandError | Nothing | NoPage
-_COPIED = "what answers the question; the call had the example of the citation"
+_COPIED = "answer to the question; the call repeated the example"
 _NOT_UTF8 = "bytes that are no UTF-8 show as U+FFFD"
 
 

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
+from holdfast.condense.places import short_place
 from holdfast.document import ContentView, Document, Node
 
 Finer = Callable[[int, int], int]
@@ -78,7 +79,7 @@ class Region:
         if not self.starts:
             return f"characters {(self.base or 0) + start}-{(self.base or 0) + end}"
         first, last = self.units(start, end)
-        name = self.name(first, last)
+        name = short_place(self.name(first, last))
         inside = start > self.starts[first] or (
             end < len(self.text) and (last + 1 >= len(self.starts) or end < self.starts[last + 1])
         )
@@ -200,7 +201,7 @@ def listed(places: Sequence[str]) -> Name:
     """Call units by the places they come from."""
 
     def name(first: int, last: int) -> str:
-        named = list(dict.fromkeys(places[first : last + 1]))
+        named = list(dict.fromkeys(map(short_place, places[first : last + 1])))
         if len(named) > 3:
             named[1:-1] = [f"{len(named) - 2} more places"]
         return "; ".join(named)

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.condense.places import short_place
 from holdfast.document import ContentView, Document, step
 from holdfast.errors import ExpandError
 from holdfast.expand.options import DEFAULT_TOKENS, ExpandOptions
@@ -26,14 +27,14 @@ NAME = "expand_ref"
 OTHER_NAME = "holdfast_expand_ref"
 """For requests that have a tool named `expand_ref` of their own."""
 
-DESCRIPTION = "Open a part of the content that a citation stands for."
+DESCRIPTION = "Read a part of a stored tool result."
 PARAMETERS: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "ref": {"type": "string", "description": "The ref of the citation."},
+        "ref": {"type": "string", "description": "The ref, copied from the conversation."},
         "find": {
             "type": "string",
-            "description": "What to open: words, a question, lines 40-80, a JSON path, /pattern/ "
+            "description": "What to read: words, a question, lines 40-80, a JSON path, /pattern/ "
             "or page 2.",
         },
     },
@@ -43,7 +44,13 @@ PARAMETERS: dict[str, Any] = {
 once. `calls.parse_call` still takes all of them. The definition has 64 tokens for GPT models and
 124 for Claude; with the eleven options it had 69 and 185."""
 
-DESCRIPTIONS = frozenset({DESCRIPTION, "Opens what a citation leaves out, in the ways it shows."})
+DESCRIPTIONS = frozenset(
+    {
+        DESCRIPTION,
+        "Open a part of the content that a citation stands for.",
+        "Opens what a citation leaves out, in the ways it shows.",
+    }
+)
 """With that of earlier versions: a session goes on with the definition that it began with, because
 tools stand first in what providers cache."""
 
@@ -104,7 +111,7 @@ def example(content: ContentView, tokens: int, visible: str) -> str:
     rows = _row_count(content)
     if rows > 1:
         first = min(_FIRST_ROW, rows // 2 + 1)
-        return f"rows {first}-{min(first + _ROWS - 1, rows)}"
+        return short_place(f"rows {first}-{min(first + _ROWS - 1, rows)}")
     path = _path(content.document, visible) if content.document is not None else ""
     if path:
         return path
@@ -133,7 +140,7 @@ def find_of(options: ExpandOptions) -> str | None:
     find = ""
     if options.lines:
         first, last = options.lines
-        find = f"lines {first}" if first < 0 else f"lines {first}-{last or ''}"
+        find = f"lines {first}" if first < 0 else short_place(f"lines {first}-{last or ''}")
     elif options.pattern:
         is_plain = _ENDINGS.isdisjoint(options.pattern) and options.pattern.isprintable()
         find = f"/{options.pattern}/" if is_plain else "\n"
@@ -142,7 +149,7 @@ def find_of(options: ExpandOptions) -> str | None:
     elif options.slice:
         first, limit = options.slice.offset + 1, options.slice.limit
         of = f" of {inline(options.path)}" if options.path else ""
-        find = f"rows {first}-{'' if limit is None else first + limit - 1}{of}"
+        find = short_place(f"rows {first}-{'' if limit is None else first + limit - 1}{of}")
     elif options.path:
         find = inline(options.path)
     return find if find.isprintable() and len(find) <= _LONGEST_FIND else None

@@ -64,7 +64,7 @@ _MOST_VISIBLE_BYTES = 200_000
 _MOST_VISIBLE_MESSAGES = 200
 """The end of the conversation, which is searched for an answer that the model sees already."""
 _PATH_SIGNS = str.maketrans(dict.fromkeys(".[]/$'\"", " "))
-_NOTE = "from the stored content, opened for the message above"
+_NOTE = "from the stored content, for the message above"
 
 
 class HiddenMessage(NamedTuple):

@@ -12,6 +12,7 @@ from holdfast.cite import BRIEF, CitingRules, count
 from holdfast.errors import ExpandError
 from holdfast.expand.calls import parse_call
 from holdfast.expand.options import MOST_TOKENS
+from holdfast.quoting import STORED
 from holdfast.store.refs import REF
 from holdfast.trim.provenance import edits_of, originals_of, refs_of
 from holdfast.wire import Message, ToolCall
@@ -69,5 +70,6 @@ def cited_by_client(text: str, rules: CitingRules) -> str:
     Nothing tells it from one that only looks like it, which is no gain either: it must be as short
     as a citation, and so short a text is left as it is.
     """
-    ref = REF.match(text, 1)
+    # Citations of earlier versions began with the ref itself.
+    ref = REF.match(text, len(STORED) if text.startswith(STORED) else 1)
     return ref[0] if ref and count(text) <= min(BRIEF, rules.most_tokens) else ""

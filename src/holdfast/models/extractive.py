@@ -18,6 +18,7 @@ import msgspec
 
 from holdfast.condense.condenser import Passage
 from holdfast.condense.excerpt import excerpt
+from holdfast.condense.places import short_place
 from holdfast.models.digest import count
 from holdfast.models.sources import Asked, Held, asked, held, passages, quotations, refs_in
 from holdfast.search.passages import hits_by_text, rank
@@ -228,7 +229,7 @@ def _quotation(passage: Passage, question: str) -> tuple[str, str]:
     where = passage.where
     if (of := _LINES.fullmatch(where)) and int(of[2]) - int(of[1]) + 1 == len(lines):
         where = f"lines {int(of[1]) + first}-{int(of[1]) + last - 1}"
-    return "\n".join(f"> {line}" for line in shown), where
+    return "\n".join(f"> {line}" for line in shown), short_place(where)
 
 
 def _listing(texts: Sequence[Held]) -> Iterator[str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
 from typing import NamedTuple
 
 from holdfast.condense.condenser import Passage
@@ -25,16 +24,18 @@ _LOOKED_AT = 100_000
 """Characters of a text without paragraphs that are taken apart into sentences."""
 # Possessive: digits that were taken for lines are not tried again as the rest of the line.
 _OPENED = re.compile(
-    r"^\[(ref:[a-z0-9_]{1,40}:[0-9a-f]{16,64})\b(?: (lines [\d-]++))?+[^\n]*+\n(`{3,}+)\n",
+    r"^\[(ref:[a-z0-9_]{1,40}:[0-9a-f]{16,64})\b(?: (lines? [\d-]++))?+[^\n]*+\n(`{3,}+)\n",
     re.M,
 )
 """The first line of what was opened, and the fence behind which it stands."""
-_PLACE = re.compile(
-    r"^- ((?:lines?|rows?|items?|paragraph|characters) [\d,-]+(?: of [^\n]*?)?"
-    r"|\$[^\n]*?|section: [^\n]*?): ",
-    re.M,
+_ITEM = re.compile(rf"^- ([^\n]*+(?:\n{INDENT}[^\n]*+)*+)", re.M)
+"""A passage of an answer; its further lines are set in."""
+_PLACE_BEFORE = re.compile(
+    r"((?:lines?|rows?|items?|paragraph|characters) [\d,-]+(?: of [^\n]*?)?"
+    r"|\$[^\n]*?|section: [^\n]*?): "
 )
-"""Before each passage of an answer; the further lines of a passage are set in."""
+_LINES_BEHIND = re.compile(r" \((lines? [\d-]{1,30})\)\Z")
+"""Where a passage says its place: see `condense.places.labelled`."""
 
 
 class Asked(NamedTuple):
@@ -146,26 +147,24 @@ def passages(one: Held) -> Sequence[Passage]:
     if one.opened and (heading := _OPENED.match(one.text)):
         # Nothing within has so many backticks: what is behind the second fence is no content.
         page = one.text[heading.end() :].partition(heading[3])[0]
-        _, *cut = _PLACE.split(page)
-        parts = zip(cut[::2], cut[1::2], strict=True)
-        places = [Passage(text.replace(f"\n{INDENT}", "\n"), where) for where, text in parts]
-        return places or [Passage(page, heading[2] or "")]
+        return list(_items(page)) or [Passage(page, heading[2] or "")]
     source = Source(one.text.encode("utf-8", "replace"))
     return condenser_for(source).passages(source)
 
 
 def quotations(citation: str) -> list[str]:
     """Return the passages that a citation quotes of its original, each behind its place."""
-    _, *cut = _PLACE.split(citation)
-    return [
-        f"{where}: {_first_lines(text)}" for where, text in zip(cut[::2], cut[1::2], strict=True)
-    ]
+    return [f"{each.where}: {each.text}" for each in _items(citation)]
 
 
-def _first_lines(text: str) -> str:
-    """Return a passage without the parts of the citation behind it, which are not set in."""
-    first, *others = text.split("\n")
-    return "\n".join((first, *takewhile(lambda line: line.startswith(INDENT), others)))
+def _items(text: str) -> Iterator[Passage]:
+    """Yield the items of a text that name their place."""
+    for found in _ITEM.finditer(text):
+        quoted = found[1].replace(f"\n{INDENT}", "\n")
+        if before := _PLACE_BEFORE.match(quoted):
+            yield Passage(quoted[before.end() :], before[1])
+        elif behind := _LINES_BEHIND.search(quoted):
+            yield Passage(quoted[: behind.start()], behind[1])
 
 
 def refs_in(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Nothing is lost: originals behind refs, sessions and what was done to them."""
+"""The store: originals of refs, sessions with their edits, facts, jobs and usage."""
 
 from holdfast.store.opening import open_store
 from holdfast.store.protocol import Store

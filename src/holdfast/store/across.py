@@ -25,10 +25,10 @@ ALWAYS = Period()
 
 
 class AcrossScopes(Protocol):
-    """What a store can tell about several workspaces of one user.
+    """Calls on a store that cover several workspaces of one user.
 
-    All scopes of a call have the same user. Unless a method says otherwise, the session that a
-    scope names is ignored. Scopes in results name the session that a record belongs to.
+    All scopes of a call have the same user. Unless a method states otherwise, the session of a
+    scope is ignored. Scopes in results name the session of a record.
     """
 
     async def sessions(

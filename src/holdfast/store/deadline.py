@@ -1,9 +1,9 @@
-"""One deadline for all store work on a request's path, and a circuit breaker behind it.
+"""One deadline for all store work on a request's path, and a circuit breaker.
 
-A store may hang: a frozen server, a lock that another program holds, a disk that does not answer.
-Whoever handles a request says so with `store_deadline`; every store operation inside shares its two
-seconds, and then raises StoreUnavailableError. Work outside of a request (records of turns, jobs,
-commands) has no deadline here: it may wait, because nobody waits for it.
+A store may hang: a frozen server, a lock of another program, a disk that does not respond. A
+request's handler enters `store_deadline`; all store operations inside share its two seconds, and
+then raise StoreUnavailableError. Work outside of a request (records of turns, jobs, commands) has
+no deadline, because nobody waits for it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _budget: ContextVar[StoreBudget | None] = ContextVar("holdfast_store_budget", de
 
 @contextmanager
 def store_deadline(seconds: float = REQUEST_SECONDS, *, is_probe: bool = False) -> Iterator[None]:
-    """Give all store operations inside so many seconds together.
+    """Limit all store operations inside to a number of seconds together.
 
     With `math.inf` they only fail fast while the breaker is open.
     """
@@ -108,9 +108,9 @@ class Breaker:
             raise self._unavailable()
 
     def bound(self, future: asyncio.Future[Any], abandon: Callable[[], object]) -> None:
-        """Have a future fail at the caller's deadline, if it has one.
+        """Fail a future at the caller's deadline, if it has one.
 
-        `abandon` is called then: it stops the work behind the future.
+        `abandon` is called then: it stops the work of the future.
         """
         budget = _budget.get()
         if budget is None or budget.seconds == math.inf:

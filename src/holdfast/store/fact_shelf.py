@@ -1,10 +1,8 @@
-"""fact_shelf: facts kept in the store: what is known of one, and the calls on them.
+"""Facts in the store: the record of a fact, and the calls on facts.
 
-fact_shelf: after records and rules, before the stores, of which each has its own shelf. A fact has
-a source, or several if it was said more than once: with the last of them it goes. Of facts with one
-subject said by one, the newest is current; those before stay as its history, and no call that gives
-current facts gives them. What decides that is `settled`, the same for all stores, inside of the
-transaction that writes.
+A fact has one source, or several if it was repeated; it is removed with the last of them. Of facts
+with one subject and speaker, the newest is current; earlier ones are its history, and no call for
+current facts returns them. `settled` decides that for all stores, inside the writing transaction.
 """
 
 from __future__ import annotations
@@ -30,14 +28,14 @@ MOST_NAME_CHARACTERS = 200
 """Of a subject, a speaker, a tag, a ref or a place."""
 MOST_TAGS = 20
 MOST_SOURCES = 100
-"""Of a fact that is said again and again: those of its beginning stay, and the last."""
+"""Maximum sources of a fact that is repeated often: the first ones and the last are kept."""
 LONGEST_HISTORY = 1_000
 DAMAGE = "a fact did not match its hash; it was removed"
 PAGE = 500
 
 
 class FactSource(msgspec.Struct, frozen=True, order=True):
-    """Where a fact was said."""
+    """The message or ref that a fact comes from."""
 
     ref: str
     """The ref of a stored content, or the id of a message."""
@@ -47,41 +45,41 @@ class FactSource(msgspec.Struct, frozen=True, order=True):
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
-    """A statement that stands on its own."""
+    """A self-contained statement."""
 
     id: str
     kind: FactKind = "fact"
     text: str
     sources: tuple[FactSource, ...]
-    """In the order in which it was said."""
+    """In order of time."""
     subject: str = ""
-    """What it is the value of: a newer fact of the same subject takes its place. Empty: of
-    nothing that has but one value."""
+    """The subject that the fact gives a value for: a newer fact of the same subject replaces it.
+    Empty if the subject may have several values."""
     said_by: str = ""
-    """Who says so: of two who say different things of one subject neither is superseded."""
+    """The speaker: facts of two speakers about one subject do not supersede each other."""
     tags: tuple[str, ...] = ()
     """Sorted."""
     standing: bool = False
-    """A standing instruction or a preference: it counts whatever is asked."""
+    """Whether it is a permanent instruction or preference, which matters for every question."""
     created_at: float = 0.0
-    """When it was said last."""
+    """Time of its last source."""
     decay_weight: float = 1.0
     superseded_by: str = ""
     """The id of the fact that took its place; empty: it is current."""
 
     @property
     def session(self) -> str:
-        """The session in which it was said first."""
+        """The session of its first source."""
         return self.sources[0].session
 
     @property
     def source_ref(self) -> str:
-        """Where it was said first."""
+        """Its first source."""
         return self.sources[0].ref
 
     @property
     def place(self) -> str:
-        """Where in that it stands."""
+        """The place in the source."""
         return self.sources[0].place
 
     @property
@@ -109,7 +107,7 @@ class NewFact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FactRow(NamedTuple):
-    """What an index needs to know of a fact."""
+    """The fields of a fact that an index needs."""
 
     id: str
     kind: FactKind
@@ -138,7 +136,7 @@ class FactChanges(NamedTuple):
 
 
 class FactFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which facts are meant: those that fulfil all that is given."""
+    """Selects the facts that match all given fields."""
 
     ids: tuple[str, ...] = ()
     session: str = ""
@@ -148,7 +146,7 @@ class FactFilter(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""
     tag: str = ""
     words: str = ""
-    """Held by the text, whatever the case."""
+    """Words in the text, in any case."""
 
     @property
     def is_empty(self) -> bool:
@@ -168,19 +166,20 @@ class FactFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FactShelf(ABC):
-    """The calls on facts; each store has a shelf that makes them true.
+    """The calls on facts, implemented by each store.
 
-    A call happens whole or not at all, and what it returned from is durable. A scope without a
-    session means all sessions of its user and workspace.
+    A call is atomic, and durable when it returns. A scope without a session covers all sessions of
+    its user and workspace.
     """
 
     @abstractmethod
     async def add(self, scope: Scope, facts: Sequence[NewFact]) -> list[Fact]:
-        """Add facts, as they are afterwards: merged with what is there, current or superseded.
+        """Add facts; return them as stored: merged with existing ones, current or superseded.
 
         Raises:
-            StoreConflictError: what is to be superseded is not current.
-            StoreError: a fact has no source, is too long, or holds what cannot be stored.
+            StoreConflictError: a fact to supersede is not current.
+            StoreError: a fact has no source, is too long, or contains characters that cannot be
+                stored.
         """
 
     @abstractmethod
@@ -191,7 +190,7 @@ class FactShelf(ABC):
     async def latest(
         self, scope: Scope, *, kind: str = "", tag: str = "", limit: int = 100, current: bool = True
     ) -> list[Fact]:
-        """The facts said last, of `scope.session` if it names one."""
+        """Return the newest facts, of `scope.session` if it names one."""
 
     @abstractmethod
     async def before(self, scope: Scope, ids: Sequence[str]) -> list[Fact]:
@@ -203,7 +202,7 @@ class FactShelf(ABC):
 
     @abstractmethod
     async def remove(self, scope: Scope, ids: Sequence[str]) -> int:
-        """Remove facts without a trace; how many went."""
+        """Remove facts without a trace; return their number."""
 
     @abstractmethod
     async def changes(self, scope: Scope, since: int = 0) -> FactChanges:
@@ -244,7 +243,7 @@ class FactShelf(ABC):
 
 
 def key_of(text: str) -> str:
-    """What is the same for texts that say the same: case, spaces and the last stop mean nothing."""
+    """Return the comparison key of a text: case, spaces and the final stop do not count."""
     plain = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
     return digest(plain.rstrip(" .!").encode())
 
@@ -301,7 +300,7 @@ def check_current(facts: Sequence[NewFact], current: Iterable[Fact]) -> None:
 
 
 class Settled(NamedTuple):
-    """What a new fact makes of those there are."""
+    """The effect of a new fact on the existing ones."""
 
     fact: Fact
     """As it is written: new, or one that is there with one more source."""
@@ -310,17 +309,17 @@ class Settled(NamedTuple):
 
 
 def settled(new: NewFact, same: Fact | None, current: Sequence[Fact]) -> Settled:
-    """What becomes of a new fact.
+    """Return the effect of a new fact.
 
-    `same` is the current one that says the same; `current` are those of its subject and those that
-    it names, as far as they are current.
+    `same` is the current fact with the same text; `current` are the current facts of its subject
+    and those that it supersedes.
     """
     others = {fact.id: fact for fact in current}
     fact = new.fact if same is None else _merged(same, new.fact)
     others.pop(fact.id, None)
     rivals = [other for other in others.values() if _is_rival(fact, other)]
     later = [other for other in rivals if other.created_at > fact.created_at]
-    if later:  # told late: it was no longer true when it was stored
+    if later:  # reported late: it was superseded before it was stored
         newest = max(later, key=lambda other: (other.created_at, other.id))
         fact = msgspec.structs.replace(fact, superseded_by=newest.id)
     earlier = {other.id for other in rivals if other not in later}
@@ -333,7 +332,7 @@ def _is_rival(fact: Fact, other: Fact) -> bool:
 
 
 def _merged(known: Fact, again: Fact) -> Fact:
-    """A fact that was said once more."""
+    """Return a fact with the sources of its repetition."""
     sources = known.sources + tuple(s for s in again.sources if s not in known.sources)
     if len(sources) > MOST_SOURCES:
         sources = (*sources[: MOST_SOURCES - 1], sources[-1])
@@ -349,12 +348,12 @@ def _merged(known: Fact, again: Fact) -> Fact:
 
 
 def damage_of(key: str) -> Damage:
-    """What there is to be told of a fact that was damaged."""
+    """Return the report of a damaged fact."""
     return Damage(sha256=key, why=DAMAGE, refs=())
 
 
 def distinct_sessions(sources: Iterable[FactSource]) -> tuple[str, ...]:
-    """The sessions in which a fact was said, sorted."""
+    """Return the sessions of the sources, sorted."""
     return tuple(sorted({source.session for source in sources}))
 
 

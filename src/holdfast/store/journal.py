@@ -1,8 +1,7 @@
-"""journal: what was done, entry behind entry, kept in the store so that it can be gone on from.
+"""Journals: append-only lists of entries in the store, from which work can be resumed.
 
-journal: after records, before the stores, of which each has its own. A journal has a name, and
-belongs to the scope it is written in, its session included: with that session it goes. Entries
-are bytes that mean something to who wrote them; they are added behind the last, and never changed.
+A journal has a name and belongs to a scope including its session, with which it is removed. Entries
+are opaque bytes; they are appended, and never changed.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ DAMAGE = "an entry of a journal does not match its hash; nothing can be gone on 
 
 
 class JournalEntry(msgspec.Struct, frozen=True):
-    """What was written down, and its place: the first entry of a journal has sequence 1."""
+    """An entry and its position: the first entry of a journal has sequence 1."""
 
     sequence: int
     data: bytes
@@ -38,11 +37,11 @@ class JournalShelf(ABC):
     async def append(
         self, scope: Scope, name: str, entries: Sequence[bytes], *, expect: int | None = None
     ) -> int:
-        """Add entries behind the last, all or none; the sequence that the next one will have.
+        """Append entries, all or none; return the next sequence.
 
-        `expect` is the sequence that the first of them is to have: of two writers who go on from
-        one place, one is refused. Give it also where a call may be repeated, for then the second
-        is refused instead of written twice.
+        `expect` is the sequence of the first new entry: of two writers that continue from the same
+        position, one is refused. Pass it also if a call may be repeated, so that the second one is
+        refused instead of appended twice.
 
         Raises:
             StoreConflictError: the journal is longer or shorter than expected.
@@ -50,11 +49,10 @@ class JournalShelf(ABC):
 
     @abstractmethod
     async def read(self, scope: Scope, name: str, after: int = 0) -> list[JournalEntry]:
-        """The entries behind a sequence, in order; none of a journal that is not there.
+        """Return the entries after a sequence, in order; none if the journal does not exist.
 
         Raises:
-            DamagedContentError: an entry is not what was written, so that what follows means
-                nothing.
+            DamagedContentError: an entry is damaged, so the following ones are useless.
         """
 
     @abstractmethod
@@ -63,7 +61,7 @@ class JournalShelf(ABC):
 
     @abstractmethod
     async def forget(self, scope: Scope, name: str) -> int:
-        """Remove a journal without a trace; how many entries went."""
+        """Remove a journal without a trace; return the number of its entries."""
 
 
 def check_place(name: str, expect: int | None, place: int) -> None:
@@ -94,5 +92,5 @@ def whole(name: str, sequence: int, data: bytes | None) -> bytes:
 
 
 def damaged(sha256: str) -> Damage:
-    """What there is to be told of an entry that was damaged."""
+    """Return the report of a damaged entry."""
     return Damage(sha256=sha256, why=DAMAGE, refs=())

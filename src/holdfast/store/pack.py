@@ -42,12 +42,12 @@ def pack(data: bytes | memoryview) -> Packed:
 
 
 def _squeezed(data: bytes | memoryview) -> bytes:
-    """Compress; what is large piece by piece, for at once room is taken for all of it again."""
+    """Return compressed data; large data piece by piece, to avoid a second buffer of its size."""
     if len(data) <= _PIECE:
-        # The compressor's own bytes keep the room for the worst case, though they say otherwise:
-        # two hundred results on their way into the store were there once more in full.
+        # The compressor's result keeps a buffer for the worst case: two hundred results on their
+        # way into the store were in memory twice.
         return bytes(memoryview(_compressor().compress(data)))
-    work = _compressor().compressobj(size=len(data))  # which the frame says: see `_original`
+    work = _compressor().compressobj(size=len(data))  # the frame contains the size: see `_original`
     pieces = BytesIO()
     for at in range(0, len(data), _PIECE):
         pieces.write(work.compress(memoryview(data)[at : at + _PIECE]))

@@ -1,13 +1,12 @@
-"""What the engine needs of a store, in its own words; three stores do it.
+"""The interface of a store, which all implementations share.
 
-protocol: after records. memory.py is the reference; sqlite/ and postgres/ do the same, and one
-suite of tests runs over all three.
+sqlite/ and postgres/ implement it, and one test suite runs over both.
 
-Rules that every store keeps:
+Rules for every store:
 - A call sees only its scope: another user's or workspace's records do not exist for it.
-- What a writing call returns from is durable: a killed process loses nothing of it.
-- A call either happens whole or not at all.
-- Failures of the driver are raised as `StoreError`, or one of its branches, without content.
+- A writing call is durable when it returns: a killed process loses nothing of it.
+- A call is atomic.
+- Failures of the driver are raised as `StoreError`, or a subclass, without content.
 """
 
 from __future__ import annotations
@@ -40,31 +39,32 @@ from holdfast.store.turn_shelf import TurnShelf
 from holdfast.store.usage_ledger import UsageLedger
 
 GRACE_SECONDS = 3600.0
-"""How long what is out of date stays: nothing that is being written or was just used goes."""
+"""Seconds that expired content is kept: content that is being written or was just used is not
+removed."""
 
 Progress = Callable[[int, int], None]
 """Told how much is done, and of how much."""
 
 
 class Store(Protocol):
-    """Contents behind refs, sessions and their turns, usage and what was learnt from it."""
+    """Contents of refs, sessions and their turns, usage and calibration."""
 
     url: str
-    """What it was opened with, without a password."""
+    """Its address, without a password."""
     across: AcrossScopes
     """Several workspaces of one user at once."""
     jobs: JobQueue
     """Work for the background."""
     remembered: TurnShelf
-    """What was said, turn by turn, to be recalled."""
+    """Remembered messages, turn by turn."""
     facts: FactShelf
-    """What was said, as statements that stand on their own."""
+    """Facts from the conversations."""
     answers: AnswerShelf
     """Answers that may be given again."""
     tools: ToolShelf
     """Tools and their schemas, as they were pinned."""
     journal: JournalShelf
-    """What was done, entry behind entry, to be gone on from."""
+    """Journals of agents and research runs."""
     ledger: UsageLedger
     """Daily use of tenants, for limits."""
 
@@ -81,19 +81,19 @@ class Store(Protocol):
         """
 
     async def get(self, scope: Scope, ref: str, *, peek: bool = False) -> Stored | None:
-        """Open a ref, in any form that refs.py understands; None if there is nothing to open.
+        """Open a ref, in any form that refs.py understands; return None if there is none.
 
-        Counts as an access, and as a use by `scope.session` if it names one; other calls see
-        that once they read after it. With `peek` it counts as neither: a person looks at it, or
-        a background job reads it. What `info` calls removed is None here.
+        Counts as an access, and as a use by `scope.session` if it names one; later calls see that.
+        With `peek` it counts as neither: a person views it, or a background job reads it. Content
+        that `info` reports as removed is None here.
 
         Raises:
-            RefCollisionError: the digits fit two contents.
-            DamagedContentError: what is stored is not what was stored; it is set apart.
+            RefCollisionError: the digits match two contents.
+            DamagedContentError: the content is damaged; it is quarantined.
         """
 
     async def info(self, scope: Scope, ref: str) -> RefInfo | None:
-        """What is known of a ref, even of one whose content was removed."""
+        """Return the facts about a ref, even after its content was removed."""
 
     async def refs(
         self,
@@ -103,21 +103,21 @@ class Store(Protocol):
         limit: int = 100,
         before: str = "",
     ) -> list[RefInfo]:
-        """The refs stored last, of `scope.session` if it names one, without removed ones.
+        """Return the newest refs, of `scope.session` if it names one, without removed ones.
 
-        `before` is the ref to go on behind.
+        `before` is the last ref of the previous page.
 
         Raises:
             StoreError: `before` is no ref of this scope.
         """
 
     async def forget(self, scope: Scope, refs: Sequence[str]) -> int:
-        """Remove refs without a trace, and contents that nobody else refers to; how many went."""
+        """Remove refs without a trace, and contents without other refs; return their number."""
 
-    # Summaries of contents: what can be made again, but not for nothing.
+    # Summaries of contents, which can be created again at a price.
 
     async def summary(self, scope: Scope, key: str) -> bytes | None:
-        """What was kept under this key; None if nothing is, or it is past its time or damaged."""
+        """Return the summary of a key; None if there is none, or it is expired or damaged."""
 
     async def put_summary(
         self,
@@ -128,9 +128,9 @@ class Store(Protocol):
         *,
         source: str = "",
     ) -> None:
-        """Keep a summary in the place of an earlier one with its key.
+        """Store a summary, replacing an earlier one with its key.
 
-        `source` is the SHA-256 of the stored content that it is of: with that it goes.
+        `source` is the SHA-256 of its stored content, with which it is removed.
         """
 
     # Sessions and turns.
@@ -147,9 +147,9 @@ class Store(Protocol):
     async def sessions(
         self, scope: Scope, *, limit: int = 100, before: str = "", client_session: str = ""
     ) -> list[SessionRecord]:
-        """Return the sessions last used, of one client session if that is given.
+        """Return the most recently used sessions, of one client session if that is given.
 
-        `before` is the session to go on behind.
+        `before` is the last session of the previous page.
         """
 
     async def session_with_head(
@@ -167,9 +167,9 @@ class Store(Protocol):
         session: SessionRecord,
         messages: Mapping[str, bytes | memoryview],
     ) -> None:
-        """Append a turn to `scope.session`, with the session as it is afterwards.
+        """Append a turn to `scope.session`, with the new state of the session.
 
-        `messages` are the bytes behind the hashes in the turn's trails that may be new.
+        `messages` are the bytes of the turn's hashes that may be new.
 
         Raises:
             StoreConflictError: the session has a turn of that number already.
@@ -177,7 +177,7 @@ class Store(Protocol):
         """
 
     async def turns(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[Turn]:
-        """The turns of `scope.session` in order, behind number `after`."""
+        """Return the turns of `scope.session` in order, after number `after`."""
 
     async def messages(self, scope: Scope, hashes: Sequence[str]) -> dict[str, bytes]:
         """The bytes of messages and frames that turns of this scope name."""
@@ -193,15 +193,16 @@ class Store(Protocol):
         """The session that has the first of these names which any has; empty if none does."""
 
     async def close_session(self, scope: Scope) -> None:
-        """Note that a session is over: what only it refers to may go after the grace period.
+        """Mark a session as over: its exclusive records may be removed after the grace period.
 
-        What was put for a session without turns counts as well; a session nobody knows is none.
+        Contents that were stored for a session without turns count too; an unknown session is no
+        error.
         """
 
     async def delete_session(self, scope: Scope) -> int:
-        """Remove a session, its turns, links and the refs that only it used; how many refs went.
+        """Remove a session, its turns, links and exclusive refs; return the number of refs.
 
-        They go without a trace, as with `forget`.
+        They are removed without a trace, as by `forget`.
         """
 
     # Usage, calibration, audit.
@@ -216,10 +217,10 @@ class Store(Protocol):
         """Usage summed over turns, of `scope.session` if it names one."""
 
     async def calibration(self, scope: Scope) -> bytes | None:
-        """What was learnt from reported usage in this workspace, as it was saved."""
+        """Return the calibration of this workspace, as saved."""
 
     async def save_calibration(self, scope: Scope, data: bytes) -> None:
-        """Keep what was learnt."""
+        """Save the calibration."""
 
     async def audit(self, scope: Scope, *, limit: int = 100, before: int = 0) -> list[AuditEntry]:
         """The newest compressions; `before` skips that many."""
@@ -236,30 +237,30 @@ class Store(Protocol):
         """Read everything once; what does not match its hash is set apart and listed."""
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
-        """Remove what is stale and what closed sessions left, once the grace period is over.
+        """Remove expired contents and those of closed sessions, after the grace period.
 
-        Nothing goes that an open session refers to, or that was written or opened within the
-        grace period. A session is open until it was closed, even if it has no turns. What was
-        put without a session goes only when stale. `info` still knows what went.
+        Content that an open session refers to, or that was written or opened within the grace
+        period, is kept. A session is open until it was closed, even without turns. Content without
+        a session is removed only when expired. `info` still knows removed contents.
         """
 
     async def expire(self, scope: Scope, before: float) -> Erased:
-        """Remove the sessions last used before a time, and what no session has used since.
+        """Remove the sessions last used before a time, and records that no session has used since.
 
-        A session goes with all that is its own, as with `delete_session`. Refs, remembered turns,
-        facts, answers and journals of no session that is left go by their own time, and so do
-        entries of the audit. Tools, calibration and summaries without a content stay. The work is
-        done in small transactions, so that others can write in between.
+        A session is removed with all its records, as by `delete_session`. Refs, remembered turns,
+        facts, answers and journals without a session are removed by their own time, and so are
+        entries of the audit. Tools, calibration and summaries without a content are kept. The work
+        is done in small transactions, so that others can write in between.
         """
 
     async def erase_session(self, scope: Scope) -> Erased:
         """Remove a session as `delete_session` does, and return the numbers of all its records."""
 
     async def erase(self, scope: Scope) -> Erased:
-        """Remove every record of this user and workspace, whatever session the scope names.
+        """Remove every record of this user and workspace, for any session of the scope.
 
-        Contents that other users of the workspace refer to stay theirs. Counters without content
-        stay, so that other processes notice that their indexes are out of date.
+        Contents that other users of the workspace refer to are kept. Counters without content are
+        kept, so that other processes notice that their indexes are out of date.
         """
 
     async def erase_all(self) -> Erased:
@@ -275,25 +276,24 @@ class Store(Protocol):
         """
 
     async def removals(self) -> int:
-        """Return how often records were removed for good: a change tells to drop copies of them."""
+        """Return the number of removals: after a change, callers drop their cached copies."""
 
     def export(self, scope: Scope) -> AsyncIterator[bytes]:
         """Every record of the scope as lines of JSON, to be read by `restore`."""
 
     async def restore(self, scope: Scope, lines: AsyncIterator[bytes]) -> int:
-        """Read what `export` wrote into this scope; how many records were new.
+        """Import the output of `export` into this scope; return the number of new records.
 
-        Goes in parts, each whole: after a failure, run it again. What is there already stays.
+        Each part is atomic: after a failure, run it again. Existing records are kept.
         """
 
     async def scopes(self) -> list[Scope]:
-        """Everyone who has a session or a ref here, who used it last first; for its owner."""
+        """Return all scopes with a session or a ref, most recently used first; for the operator."""
 
     async def secret(self) -> bytes:
-        """A random key of this store: made once, and the same for all who open it.
+        """Return a random key of this store, generated once, and the same for all its processes.
 
-        Names that are made with it tell nothing to who has only the records: neither exports nor
-        backups hold it.
+        It is in no export and no backup, so that names derived from it reveal nothing there.
         """
 
     async def backup(self, path: str) -> None:
@@ -304,4 +304,4 @@ class Store(Protocol):
         """
 
     async def close(self) -> None:
-        """Finish what is being written and let go; closing twice is once."""
+        """Finish pending writes and close; closing twice is allowed."""

@@ -1,6 +1,6 @@
-"""What a store holds: contents behind refs, sessions with their turns and edits, usage.
+"""The records of a store: contents of refs, sessions with their turns and edits, usage.
 
-records: after scope and refs. Times are seconds since 1970, UTC; None means it never happens.
+Times are seconds since 1970, UTC; None means never.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
     data: bytes
     """The exact bytes."""
     summary: str = ""
-    """What it is, in at most 500 characters."""
+    """Description of at most 500 characters."""
     compressed: str = ""
     """The citation that took its place."""
     compressed_tokens: int = 0
-    """What the citation costs; for the audit."""
+    """Tokens of the citation, for the audit."""
     tokens: int = 0
-    """What the original would have cost in the conversation."""
+    """Tokens of the original in the conversation."""
     meta: dict[str, str] = {}
     """Where it came from: `tool`, `url`, `source_type`, `content_type`, `call_id`, …"""
     flags: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ State = Literal["fresh", "stale", "removed", "damaged"]
 
 
 class RefInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a ref without opening it."""
+    """The facts about a ref, without its content."""
 
     ref_id: str
     kind: str
@@ -94,7 +94,7 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: float = 0.0
     closed_at: float | None = None
     forked_from: str = ""
-    """The session whose first messages it shares, which went on differently; empty if none."""
+    """The session with the same first messages that continued differently; empty if none."""
     shared: int = 0
     """How many messages these are."""
     client: str = ""
@@ -104,11 +104,11 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     client_agent: str = ""
     """The client's own id of a subagent; empty for its main conversation."""
     purpose: str = ""
-    """What a side request is for, such as `title`; empty for a conversation."""
+    """The purpose of a side request, such as `title`; empty for a conversation."""
 
     @property
     def client_key(self) -> ClientKey:
-        """Which conversation of which client it is, as the client says."""
+        """The client's identification of its conversation."""
         return self.client_session, self.client_agent
 
     def __repr__(self) -> str:
@@ -117,27 +117,27 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 EditAction = Literal[
-    "cite",  # a citation stands for a long result
-    "repeat",  # lines of a result that stand above were left out
-    "fold",  # a digest stands for messages
-    "assemble",  # quoted memory or a shorter form stands for messages
+    "cite",  # a long result was replaced by a citation
+    "repeat",  # lines of an earlier result were replaced by a pointer
+    "fold",  # messages were replaced by a digest
+    "assemble",  # messages were replaced by quoted memory or a shorter form
     "shorten",  # the middle of a result was cut out
-    "drop",  # messages left, and nothing stands for them
-    "repair",  # what the provider would refuse was mended
+    "drop",  # messages were removed without a replacement
+    "repair",  # content that the provider would refuse was corrected
     "rejoin",  # calls that the client never saw were brought back
     "thinking",  # thinking that is bound to other messages was taken out
-    "restore",  # what was hidden stands whole again, for someone asked for it
-    "open",  # a passage of what is hidden was appended to a message that asks for it
+    "restore",  # hidden content was put back by a person
+    "open",  # a passage of hidden content was appended to a message that asks for it
     "words",  # words to the model were added
     "offer",  # a tool was added
-    "defer",  # schemas of tools were set aside: a directory stands for them
+    "defer",  # schemas of tools were replaced by a directory
     "withhold",  # tools were taken out, or may not be called
     "usage",  # the stream was asked to report its usage
     "layout",  # white space between messages was made even
     "refuse",  # calls of the tool that opens refs opened nothing, or repeated an earlier one
-    "resend",  # it went out again without the tool that opens refs: an empty answer, or a refusal
-    "route",  # it went to another upstream, under another name or in another dialect
-    "answer",  # an answer that was kept was given again, and nothing went out
+    "resend",  # the request was sent again without expand_ref: an empty answer, or a refusal
+    "route",  # the request was sent to another upstream, under another name or in another dialect
+    "answer",  # the answer cache answered, and nothing was sent
 ]
 
 
@@ -154,7 +154,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     from_tokens: int = 0
     to_tokens: int = 0
     ref_id: str = ""
-    """Where what left can be opened; empty if nothing left."""
+    """The ref of the removed content; empty if nothing was removed."""
     start: int = 0
     """The client's messages it is about."""
     stop: int = 0
@@ -165,16 +165,15 @@ OFFLINE = " (offline)"
 
 
 def saved_tokens(untouched: int, billed: int) -> int:
-    """Tokens saved: those that the client asked with, less those billed over all calls.
+    """Return the tokens saved: those of the client's request less those billed over all calls.
 
-    Negative if it took more than it would have untouched. Everything that tells of savings tells
-    this, and a share of them is a share of `untouched`.
+    Negative for a loss. All reports of savings use this, and percentages are of `untouched`.
     """
     return untouched - billed
 
 
 class TurnUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request cost: as predicted, as reported, and as it would have cost untouched."""
+    """The cost of a request: predicted, reported, and untouched."""
 
     predicted: int = 0
     """Input tokens as it was sent, by our count."""
@@ -203,7 +202,7 @@ class TurnUsage(msgspec.Struct, frozen=True, kw_only=True):
     cost: float | None = None
     """At list price, in US dollars to the billionth; None if the price is unknown."""
     saved_cost: float | None = None
-    """What the asked request would have cost less `cost`; negative for a loss."""
+    """The cost of the client's request less `cost`; negative for a loss."""
     demo_cost: float | None = None
     """The list price of a turn that the offline model answered: nobody is billed for it."""
     demo_saved_cost: float | None = None
@@ -222,7 +221,7 @@ class TurnUsage(msgspec.Struct, frozen=True, kw_only=True):
     failed: bool = False
     """There was no answer: no tokens were saved, and only those reported were billed."""
     answered: bool = False
-    """It was answered from memory: nothing went out, and nobody was billed."""
+    """Whether the answer cache answered: nothing was sent or billed."""
     lazy_saved: int = 0
     """Tokens of schemas of tools that were set aside in this request."""
     tool_searches: int = 0
@@ -246,7 +245,7 @@ class TurnParts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tools: int = 0
     history: int = 0
     results: int = 0
-    """Of tools, as they came."""
+    """Tokens of tool results in the client's request."""
     citations: int = 0
     """In the place of results."""
     summaries: int = 0
@@ -256,40 +255,41 @@ class TurnParts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Trail(msgspec.Struct, frozen=True):
-    """The messages that went out, as the change against the turn before: most are the same."""
+    """The sent messages as a difference to the previous turn: most are the same."""
 
     shared: int
     """How many of the first messages are those of the turn before."""
     added: tuple[str, ...]
-    """SHA-256 of each message behind them; their bytes are stored once (see `messages`)."""
+    """SHA-256 of each message after the shared ones; their bytes are stored once (see `messages`).
+    """
     frame: str = ""
     """SHA-256 of the bytes around the messages, as wire/frame.py packs them."""
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """A message that went out and is not the client's own, and what it stands for."""
+    """A sent message that is not the client's own, and the messages that it replaces."""
 
     at: int
-    """Its place among the messages that went out."""
+    """Its position among the sent messages."""
     originals: tuple[str, ...]
     """SHA-256 of the client's messages in whose place it is; none if it was added."""
     edits: tuple[Edit, ...]
-    """Why: what was done this time, and what was done before and still stands."""
+    """The reasons: edits of this turn, and earlier ones that still apply."""
     refs: tuple[str, ...] = ()
-    """Refs of what left it."""
+    """Refs of the removed contents."""
     own: int = 0
     """Which of the originals it is itself; the others were taken out beside it. -1: none."""
     digest: bytes = b""
-    """What the engine needs to fold a digest once more."""
+    """The data that the engine needs to fold a digest again."""
 
 
 class Patch(msgspec.Struct, frozen=True):
-    """A change of what stands around the messages, and how to undo it."""
+    """A change around the messages, and the bytes that undo it."""
 
     start: int
     stop: int
     was: bytes
-    """What stood there before, in the place of the bytes from start to stop."""
+    """The original bytes from start to stop."""
     edit: Edit
     name: str = ""
     """SHA-256 of that where it is long, such as a client's tools: then it is stored once, as
@@ -297,7 +297,7 @@ class Patch(msgspec.Struct, frozen=True):
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """One request of a session: what was sent, and the edits that lead back to what was asked."""
+    """One request of a session: the sent messages, and the edits that lead back to the client's."""
 
     number: int
     """Counted from 1, without gaps."""
@@ -308,25 +308,25 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     """The provider's word for a failure, such as `authentication_error`; never its message."""
     sent: Trail | None = None
-    """What the model saw."""
+    """The messages that the model saw."""
     standings: tuple[Standing, ...] = ()
-    """Of the messages behind the shared ones of `sent`, those that are not the client's own."""
+    """The messages after the shared ones of `sent` that are not the client's own."""
     patches: tuple[Patch, ...] = ()
-    """What was changed around the messages, in the order it was done."""
+    """The changes around the messages, in order."""
     asked: str = ""
-    """SHA-256 of the client's request, byte for byte: what was rebuilt is checked against it."""
+    """SHA-256 of the client's request: a rebuilt request is checked against it."""
     hidden: str = ""
-    """SHA-256 of what the answer held that the client never saw; empty if it saw all."""
+    """SHA-256 of the parts of the answer that were hidden from the client; empty if none."""
     told: str = ""
-    """SHA-256 of what models say of folded messages that no digest quotes yet; empty if nothing.
-    Later turns quote what stands here, and nothing else, whoever goes on."""
+    """SHA-256 of summaries of folded messages that no digest quotes yet; empty if none. Later turns
+    quote only these, in any process."""
     edits: tuple[Edit, ...] = ()
-    """What was done this time."""
+    """The edits of this turn."""
     floor: int = 0
-    """Tokens that the last fold came down to: whoever goes on folds when this one would have."""
+    """Tokens after the last fold, so that any process folds at the same point."""
     read_only: bool = False
-    """It went out as it came, and what would have been done was only told; or it was answered from
-    memory, and went nowhere: nothing goes on from it."""
+    """Whether it was sent unchanged, with the edits only reported; or answered from the cache and
+    not sent: no later turn continues it."""
     usage: TurnUsage = TurnUsage()
     parts: TurnParts = TurnParts()
     warnings: tuple[str, ...] = ()
@@ -354,7 +354,7 @@ class UsageTotal(msgspec.Struct, frozen=True, kw_only=True):
     failed: int = 0
     """Of the turns, those without an answer."""
     answered: int = 0
-    """Of the turns, those that were answered from memory."""
+    """Number of turns answered from the cache."""
     lazy: int = 0
     """Of the turns, those in which schemas of tools were set aside."""
     lazy_saved: int = 0
@@ -394,7 +394,7 @@ def sum_dollars(amounts: Iterable[float | None]) -> float:
 
 
 def summed(name: str, parts: Iterable[UsageTotal]) -> UsageTotal:
-    """Many sums of usage as one, under a name of its own."""
+    """Return the sum of several usages under a new name."""
     totals = list(parts)
     counts: dict[str, Any] = {}
     for field in UsageTotal.__struct_fields__[1:]:
@@ -419,13 +419,13 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What was made of a content once, so that it need not be made again."""
+    """Data derived from a content once."""
 
     key: str
-    """What it was made of and how: whoever makes it decides."""
+    """Its content and method; the creator chooses the key."""
     value: bytes
     source: str = ""
-    """SHA-256 of the stored content that it is of: with that it goes. Empty if there is none."""
+    """SHA-256 of its stored content, with which it is removed. Empty if there is none."""
     expires_at: float | None = None
 
     def __repr__(self) -> str:
@@ -451,7 +451,7 @@ class StoreStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Damage(msgspec.Struct, frozen=True, kw_only=True):
-    """A record that does not hold what it should."""
+    """A damaged record."""
 
     sha256: str
     why: str
@@ -481,7 +481,7 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cleaned(msgspec.Struct, frozen=True):
-    """What a clean-up removed."""
+    """The result of a clean-up."""
 
     refs: int
     contents: int

@@ -31,7 +31,7 @@ class RefName(NamedTuple):
     """A name taken apart."""
 
     kind: str
-    """Empty if the form used does not say it."""
+    """Empty if the form has no kind."""
     digits: str
     """16 to 64 digits of the hash."""
 

@@ -62,7 +62,7 @@ def check_content(content: Content) -> None:
 def check_turn(
     scope: Scope, session: SessionRecord, messages: Mapping[str, bytes | memoryview]
 ) -> None:
-    """Raise unless the record is the scope's session, and every message what its hash says."""
+    """Raise unless the record is the scope's session, and every message matches its hash."""
     check_session(scope)
     if session.session != scope.session:
         raise StoreError("the record is of another session than the scope", where="scope.session")
@@ -97,7 +97,7 @@ def check_key(key: str) -> None:
 
 
 def check_number(number: int, last: int) -> None:
-    """Raise unless a turn comes right behind the last."""
+    """Raise unless a turn directly follows the last."""
     if number <= last:
         raise StoreConflictError(
             f"the session has a turn {number} already",
@@ -128,7 +128,7 @@ def closed(session: str, now: float) -> SessionRecord:
 
 
 def filled(known: Content, again: Content) -> Content:
-    """What is known of a content, completed by what a later one says."""
+    """Return a known content, completed by a later one."""
     return msgspec.structs.replace(
         known,
         summary=known.summary or again.summary,
@@ -140,7 +140,7 @@ def filled(known: Content, again: Content) -> Content:
 
 
 def hashes_of(turn: Turn) -> set[str]:
-    """Every hash that a turn names: what was sent, what it stands for, what was hidden or told."""
+    """Return every hash in a turn: sent, replaced, hidden and summarised messages."""
     sent = () if turn.sent is None else (*turn.sent.added, turn.sent.frame)
     originals = (sha256 for standing in turn.standings for sha256 in standing.originals)
     undone = (patch.name for patch in turn.patches)
@@ -177,7 +177,7 @@ def collision() -> RefCollisionError:
 
 
 def damaged(ref: str) -> DamagedContentError:
-    """The error for content that is not what was stored."""
+    """Return the error for damaged content."""
     return DamagedContentError(
         "the stored content does not match its hash",
         where=ref,
@@ -186,19 +186,19 @@ def damaged(ref: str) -> DamagedContentError:
 
 
 def damaged_summary(sha256: str) -> Damage:
-    """What there is to be told of a summary that was damaged."""
+    """Return the report of a damaged summary."""
     return Damage(sha256=sha256, why=SUMMARY_DAMAGE, refs=())
 
 
 def no_place_to_go_on(before: str) -> StoreError:
-    """The error for a page behind a record that is not there."""
+    """Return the error for a page that starts after an unknown record."""
     return StoreError(
         "there is no such record to go on behind", where=before[:100], fix="Start at the newest."
     )
 
 
 def expiry(now: float, ttl_seconds: float | None) -> float | None:
-    """When something stored now goes stale."""
+    """Return the time at which a content stored now expires."""
     return None if ttl_seconds is None else now + ttl_seconds
 
 
@@ -213,7 +213,7 @@ def longer(one: float | None, other: float | None) -> float | None:
 
 
 def state_of(*, removed: bool, damage: str | None, expires_at: float | None, now: float) -> State:
-    """What can be expected of a ref."""
+    """Return the state of a ref."""
     if removed:
         return "removed"
     if damage is not None:
@@ -291,7 +291,7 @@ def from_json(text: str, kind: type[_Struct]) -> _Struct:
 
 
 def json_list(text: str | None) -> list[Any]:
-    """Return a list that the database made of a column: `from_json` without a type."""
+    """Return the list in a JSON column: `from_json` without a type."""
     return [] if text is None else _DECODER.decode(text)
 
 

@@ -1,7 +1,4 @@
-"""Whose data a call may touch: every call of a store carries one of these.
-
-scope: the first word of the store; it knows nothing of what is stored.
-"""
+"""The scope of every call of a store: whose records it may read and change."""
 
 from __future__ import annotations
 
@@ -13,11 +10,11 @@ _MOST_CHARACTERS = 200
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """A user in a workspace, and the session at hand.
+    """A user in a workspace, and the current session.
 
-    Nothing crosses users or workspaces. Sessions of one user and workspace see each other's
-    refs, so that what was cited yesterday can be opened today; `session` says where a record
-    belongs, and limits the calls that are about one session.
+    Nothing is shared across users or workspaces. Sessions of one user and workspace see each
+    other's refs, so that yesterday's citations can be opened today; `session` is the owner of new
+    records, and limits the calls about one session.
     """
 
     user: str = "local"

@@ -49,7 +49,7 @@ class TurnLine(msgspec.Struct, frozen=True, tag="turn"):
 
 
 class LinkLine(msgspec.Struct, frozen=True, tag="link"):
-    """What a provider calls the history that it holds of a session; since version 2."""
+    """A provider's id for a session's history that it holds; since version 2."""
 
     name: str
     session: str
@@ -92,7 +92,7 @@ class MessageLine(msgspec.Struct, frozen=True, kw_only=True, tag="message"):
 
 
 class CalibrationLine(msgspec.Struct, frozen=True, tag="calibration"):
-    """What was learnt from reported usage."""
+    """The calibration of a workspace."""
 
     data: bytes
 
@@ -146,7 +146,7 @@ class JobLine(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     def of(cls, job: Job) -> JobLine:
         """The line of a job."""
         fields = {name: getattr(job, name) for name in cls.__struct_fields__ if name != "session"}
-        if job.state == "running":  # the attempt stays here, and with it what it may cost
+        if job.state == "running":  # the attempt stays in this store, and with it its reserved cost
             fields |= {"state": "queued", "next_attempt_at": job.created_at}
         return cls(session=job.scope.session, **fields)
 
@@ -236,7 +236,7 @@ PAGE = 50
 CONTENTS_PAGE = 16
 """Lines with contents that are read in one go: all are in memory at once."""
 Page = tuple[list[Line], Any]
-"""Lines, and the key behind which the next ones are; None at the end."""
+"""Lines, and the key of the last one; None at the end."""
 
 
 def encode(line: Line) -> bytes:

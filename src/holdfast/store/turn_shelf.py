@@ -1,8 +1,8 @@
-"""What was said, kept turn by turn to be recalled: the records, and the calls on them.
+"""Remembered messages, turn by turn: the records, and the calls on them.
 
-turn_shelf: after records, before the stores, of which each has its own shelf. A turn is a message
-with its place in a session; beside it lies what recall has read in it (`index`), which can be made
-again from it. A message without an id is known again by what it says and where: see `known_in`.
+A turn is a message with its place in a session, and the data that recall derived from it (`index`),
+which can be derived again. A message without an id is recognised by its content and position: see
+`known_in`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True):
     role: str
     content: str
     at: float
-    """When it was said, in seconds since 1970."""
+    """Time of the message, in seconds since 1970."""
     name: str = ""
-    """Who said it, where a role has more than one speaker."""
+    """The speaker, if a role has more than one."""
     number: int = 0
     """Its place in the session, from 1; those of forgotten ones stay empty."""
     tokens: int = 0
@@ -54,17 +54,17 @@ class NewTurn(msgspec.Struct, frozen=True, kw_only=True):
     """Empty: it gets one, and is known again by its print: see `TurnShelf.known`."""
     tokens: int = 0
     maker: str = ""
-    """Who made the index: those of two makers are never compared."""
+    """The version of the index: indexes of two versions are never compared."""
     index: bytes = b""
     print: str
-    """A hash of what it says: see `print_of`."""
+    """A hash of its content: see `print_of`."""
 
     def __repr__(self) -> str:
         return f"<NewTurn {self.id or self.print[:8]}, {len(self.content)} characters>"
 
 
 class Known(NamedTuple):
-    """What a message is called here."""
+    """The id and number of a message in the store."""
 
     id: str
     is_here: bool
@@ -89,11 +89,11 @@ class Changes(msgspec.Struct, frozen=True):
 
     added: int = 0
     removed: int = 0
-    """Removals, and indexes that were made anew: after one, all must be read again."""
+    """Number of removals and rebuilt indexes: after one, all turns must be read again."""
 
 
 class TurnFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which turns are meant; what is left out does not limit."""
+    """Selects turns; missing fields do not limit."""
 
     ids: tuple[str, ...] | None = None
     session: str | None = None
@@ -103,10 +103,10 @@ class TurnFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnShelf(ABC):
-    """The calls on remembered turns; each store has a shelf that makes them true.
+    """The calls on remembered turns, implemented by each store.
 
-    As everywhere in a store, a call sees only its scope, happens whole or not at all, and what it
-    returned from is durable. `scope.session` limits the calls that say so.
+    A call sees only its scope, is atomic, and durable when it returns. `scope.session` limits the
+    calls that document it.
     """
 
     @abstractmethod
@@ -119,9 +119,9 @@ class TurnShelf(ABC):
 
     @abstractmethod
     async def add(self, scope: Scope, turns: Sequence[NewTurn]) -> int:
-        """Put turns, all with ids, behind the last of `scope.session`; how many were new.
+        """Append turns, all with ids, to `scope.session`; return the number of new ones.
 
-        One whose id is there stays as it is, but gets the index of another maker.
+        A turn with a known id is kept, but gets the index of another version.
         """
 
     @abstractmethod
@@ -132,7 +132,7 @@ class TurnShelf(ABC):
     async def indexed(
         self, scope: Scope, *, after: int = 0, limit: int = MOST_AT_ONCE
     ) -> list[IndexedTurn]:
-        """Indexes in the order of remembering, of all sessions, behind a place."""
+        """Return indexes in the order of remembering, of all sessions, after a position."""
 
     @abstractmethod
     async def with_words(
@@ -159,13 +159,13 @@ class TurnShelf(ABC):
 
     @abstractmethod
     async def forget(self, scope: Scope, places: Sequence[int]) -> int:
-        """Remove turns without a trace, indexes included; how many went."""
+        """Remove turns without a trace, indexes included; return their number."""
 
 
 def print_of(role: str, name: str, content: str, at: float | None) -> str:
-    """What tells one message from another that has no id: who says what, and when if that is told.
+    """Return the identity of a message without an id: speaker, content, and time if known.
 
-    The length before each part keeps parts from running into one another.
+    Each part is preceded by its length, so that parts cannot be confused.
     """
     parts = (role, name, content, "" if at is None else repr(at))
     marked = "".join(f"{len(part)}:{part}" for part in parts)
@@ -173,7 +173,7 @@ def print_of(role: str, name: str, content: str, at: float | None) -> str:
 
 
 def id_of(session: str, number: int, print_: str) -> str:
-    """The id of a turn that was given none: the same wherever the same history is remembered."""
+    """Return the id of a turn without one: the same wherever the same history is remembered."""
     name = f"{len(session)}:{session}{number}:{print_}"
     return "turn_" + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
@@ -187,14 +187,14 @@ class SessionEnds(NamedTuple):
     number: int
     """Of its last turn; 0 if it has none."""
     there: Collection[str]
-    """Of the ids that messages bring, those that it has."""
+    """The ids of the messages that the session has."""
 
 
 def known_in(session: str, turns: Sequence[NewTurn], ends: SessionEnds) -> list[Known]:
-    """Which messages a session holds already, and what the new ones are called.
+    """Return which messages a session has already, and the ids of the new ones.
 
-    A client sends what is new, or its whole history once more, or both overlapping: so of messages
-    without ids those are known that go on from the session's end, or agree with its beginning.
+    A client sends new messages, its whole history, or overlapping parts: messages without ids are
+    known if they match the session's end, or agree with its beginning.
     """
     prints = [turn.print for turn in turns if not turn.id]
     ids = iter(_overlap(prints, ends))

@@ -1,8 +1,8 @@
-"""usage_ledger: what each tenant has used in a day, and what its open requests may still use.
+"""The daily use of each tenant, and the reservations of its open requests.
 
-usage_ledger: after records, before the stores, of which each has its own. A reservation is made
-before a request is sent and settled with what the provider reported. Reserving is atomic: of thirty
-requests that come at once, by any number of processes, only those go out that fit together.
+A reservation is made before a request is sent and settled with the reported usage. Reserving is
+atomic: of thirty requests at the same time, from any number of processes, only those that fit
+together are sent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Amount(NamedTuple):
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
-    """What one upstream call may use."""
+    """The maximum use of one upstream call."""
 
     token: str
     """Random; names the reservation."""
@@ -116,8 +116,7 @@ class UsageLedger(ABC):
 
     @abstractmethod
     async def settle(self, scope: Scope, reservation: Reservation, used: Amount) -> None:
-        """Replace a reservation by what the call used.
+        """Replace a reservation by the actual use.
 
-        A reservation that is not there any more was settled with its least: the difference is
-        added.
+        A missing reservation was settled with its minimum: the difference is added.
         """

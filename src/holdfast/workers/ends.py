@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from holdfast.cite import BRIEF, Citation, CitingRules, Excerpt, count
 from holdfast.cite.composing import Composed, citation_of
+from holdfast.condense.places import with_unit
 from holdfast.errors import PrivacyError
 from holdfast.expand.tool import call_of
 from holdfast.privacy import apply, find
+from holdfast.quoting import READ_MORE, STORED
 from holdfast.store.records import Content
 from holdfast.store.refs import digest, ref_id
 
@@ -40,12 +42,12 @@ def cite_ends(data: bytes, reason: str, rules: CitingRules, tool: str = "") -> C
     name = ref_id(KIND, sha256, rules.ref_digits)
     total = data.count(b"\n") + (not data.endswith(b"\n"))
     tokens = _tokens(data)
-    title = f"Text, {total:,} lines; only its ends are shown, for reading it all {reason}"
-    head = (
-        f"[{name} · {total:,} lines, {len(data):,} bytes, about {tokens:,} tokens · stored whole]"
-    )
+    lines = with_unit(total, "lines")
+    title = f"Text, {lines}; only the ends are shown, because reading it all {reason}"
+    size_shown = f"{lines}, {len(data):,} bytes, about {tokens:,} tokens"
+    head = f"{STORED}{name}; {size_shown}; first and last lines]"
     find = f"lines 1-{min(_FIRST_LINES, total)}" if total > 1 else "page 2"
-    foot = f"[Open any part: {call_of(rules.opener, name, find)}]" if rules.opener else ""
+    foot = f"{READ_MORE}{call_of(rules.opener, name, find)}]" if rules.opener else ""
     size = _END_BYTES
     while True:
         excerpts = _ends(data, size, total, rules)

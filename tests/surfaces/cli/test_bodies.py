@@ -279,7 +279,7 @@ def test_tour_cites_opens_fits_and_sums_up_what_it_saved(
     ((asked, cited), (_, folded)) = ([int(n.replace(",", "")) for n in row] for row in figures)
     assert cited < asked / 5
     assert folded <= NARROW
-    assert "stored whole]" in result.out
+    assert "; excerpts]" in result.out
     assert result.out.count(f"ERROR tides row={FAILED}") == 2  # in the citation, and opened
     assert "The request breaks no rule of the provider." in result.out
     assert "bytes, identical." in result.out

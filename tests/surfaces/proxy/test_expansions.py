@@ -18,7 +18,7 @@ from holdfast.wire import Conversation, read
 from holdfast.wire.responses import Call
 from tests.fitting.test_citing import chat, log
 
-TOLD = "Nothing more can be opened in this answer"
+TOLD = "No more can be opened in this turn"
 PLENTY = 1_000_000
 
 

@@ -40,7 +40,7 @@ from tests.wire.responses.streams import Part, Script
 OPENER = "expand_ref"
 UNKNOWN = "ref:log:0123456789abcdef"
 """Nothing is stored under it, and no ref of the conversation resembles it."""
-TOLD = "Nothing more can be opened"
+TOLD = "No more can be opened"
 LINES = 600
 _EXAMPLE = re.compile(r'expand_ref\(("[^"]*"), ("[^"]*")\)')
 
@@ -295,14 +295,16 @@ def test_a_model_that_copies_the_example_gets_a_hidden_answer_and_loses_the_tool
             assert text_of("openai-chat", answered, stream=stream) == "At four."
         assert upstream.refused == []
         assert [withdrawn(got) for got in upstream.requests] == [False, True]
-        assert "what answers the question" in upstream.requests[1].texts
+        assert "answer to the question" in upstream.requests[1].texts
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_an_agent_that_copies_the_example_keeps_its_own_tools(dialect: str, stream: bool) -> None:
     question = "When does the lighthouse at the harbour close?"
     paragraphs = [f"Note {n}. " + f"Nothing happened on day {n}. " * 40 for n in range(LINES)]
-    paragraphs[301] = "The harbour is old. " * 60 + "The lighthouse at the harbour closes at 4."
+    paragraphs[301] = (
+        "The harbour is old. " + "It is grey there. " * 60 + "The lighthouse closes at 4."
+    )
 
     def copies(got: Got) -> Script:
         example = _EXAMPLE.search(got.texts)
@@ -314,7 +316,7 @@ def test_an_agent_that_copies_the_example_keeps_its_own_tools(dialect: str, stre
     about = chat("\n\n".join(paragraphs), question=question)
     made = exchanged(dialect, stream, copies, next_step, about=about)
     assert b"tides.log" in made.answered.body
-    assert "what answers the question" in made.sent[1].texts
+    assert "answer to the question" in made.sent[1].texts
     assert made.sent[1].value.get("tool_choice") not in ("none", {"type": "none"})
 
 

@@ -1,4 +1,4 @@
-"""Originals behind refs: put, open, list and remove them, and keep the audit trail."""
+"""Originals of refs: put, open, list and remove them, and keep the audit trail."""
 
 from __future__ import annotations
 

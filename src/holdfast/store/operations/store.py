@@ -233,7 +233,7 @@ class SqlStore(ABC):
         return damages
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
-        """Remove stale contents and those that only closed sessions used."""
+        """Remove expired contents and those that only closed sessions used."""
         await self._runner.write_one(answers.remove_expired, scope, self._clock())
         await self._runner.write_one(summaries.remove_expired, scope, self._clock())
         return await upkeep.clean(self._runner, scope, self._clock, grace_seconds)

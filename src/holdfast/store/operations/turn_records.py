@@ -20,7 +20,7 @@ _SUMMED = (
     "cache_written", "cache_written_hour", "demo_cost", "demo_saved_cost", "unreported",
     "estimated", "assumed", "unpriced", "overflows",
 )  # fmt: skip
-"""Fields of a turn's usage that have columns of their own, so that they can be summed."""
+"""Fields of a turn's usage with separate columns, so that they can be summed."""
 
 
 # --- writing -------------------------------------------------------------------------------------

@@ -1,7 +1,4 @@
-"""database: a pool of connections, and transactions that happen whole or not at all.
-
-after failures and text, before migrations. It knows nothing of what is stored.
-"""
+"""A pool of connections, and transactions."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ _CONNECT_SECONDS = 10.0
 _STATEMENT_SECONDS = 300.0
 _CLOSE_SECONDS = 10.0
 _REQUEST_SETTINGS = {
-    # An abandoned statement would wait for its lock, and hold those that it has, without end.
+    # An abandoned statement would wait for its lock, and hold its other locks, without end.
     "lock_timeout": f"{REQUEST_SECONDS * 1000:.0f}",
     "statement_timeout": f"{REQUEST_SECONDS * 1000:.0f}",
 }
@@ -61,7 +58,7 @@ class _Attempt:
 
 
 class Database:
-    """A database behind a URL."""
+    """A database with a connection pool."""
 
     def __init__(self, pool: Any, request_pool: Any, url: str) -> None:
         self._pool = pool
@@ -104,7 +101,7 @@ class Database:
             raise failures.explain(error, self.url) from None
 
     async def borrow(self) -> Connection:
-        """A connection for longer; whoever borrows it gives it back before the end."""
+        """Return a connection for longer use; the caller releases it before `close`."""
         self._check_open()
         return await self._pool.acquire()
 
@@ -114,7 +111,7 @@ class Database:
             await self._pool.release(connection)
 
     async def close(self) -> None:
-        """Wait for what is under way and close every connection; twice is once."""
+        """Wait for running work and close every connection; repeated calls do nothing."""
         if self._closed:
             return
         self._closed = True
@@ -153,8 +150,8 @@ class Database:
                         result = await work(connection)
                         finished = True
             except failures.DRIVER_ERRORS as error:
-                # A pool notices only by using them that its connections are those of a server
-                # that is gone. Once a commit was sent, nobody knows if it happened.
+                # A pool notices that its server is gone only when it uses a connection. After a
+                # commit was sent, its outcome is unknown.
                 stale = connected and not finished and failures.lost(error)
                 if stale:
                     await pool.expire_connections()
@@ -177,7 +174,7 @@ class Database:
 
 
 async def connect(url: str, connections: int = CONNECTIONS) -> Database:
-    """Connect to the database behind the URL, with pools of at most so many connections."""
+    """Connect to the database, with pools of at most `connections` connections."""
     shown = without_password(url)
     pool = _pool(url, connections, _STATEMENT_SECONDS, {})
     on_requests = min(connections, REQUEST_CONNECTIONS)
@@ -216,4 +213,4 @@ async def _prepare(connection: Connection) -> None:
 
 
 async def _leave_as_it_is(_: Connection) -> None:
-    """Nothing of ours outlives its transaction, so that no reset need travel to the server."""
+    """Do nothing: our state never outlives a transaction, so connections need no reset."""

@@ -1,7 +1,7 @@
-"""failures: what asyncpg raises, as errors of ours.
+"""Conversion of asyncpg's errors to ours.
 
-after address. The server's own words are left out: they may quote what was to be stored. The
-five characters of its SQLSTATE stay, and are enough to look the fault up.
+The server's messages are left out, because they may quote stored data. The five characters of the
+SQLSTATE are kept, and are enough to look the error up.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OVERTAKEN = (
     asyncpg.UniqueViolationError,  # somebody added the same since we looked
     asyncpg.InvalidCachedStatementError,  # somebody has changed the tables
 )
-"""Another transaction was first, and this one was undone; the next try sees what it did."""
+"""Another transaction was first, and this one was rolled back; a retry sees its result."""
 
 _LOST = (
     asyncpg.PostgresConnectionError,
@@ -50,7 +50,7 @@ _FIXES: tuple[tuple[str, str, str], ...] = (
     ("57", "PostgreSQL stopped the statement", "Try again, or look into the server's log."),
     ("58", "PostgreSQL cannot read or write its files", "Look into the server's log."),
 )
-"""The beginning of a SQLSTATE, what it means, and what to do."""
+"""The beginning of a SQLSTATE, its meaning, and the next step."""
 
 
 def lost(error: BaseException) -> bool:
@@ -60,7 +60,7 @@ def lost(error: BaseException) -> bool:
 
 
 def explain(error: BaseException, url: str) -> StoreError:
-    """An error of the driver as one of ours, without the words of the server."""
+    """Return a driver's error as one of ours, without the server's message."""
     state = getattr(error, "sqlstate", None) or ""
     for beginning, what, fix in _FIXES:
         if state.startswith(beginning):

@@ -1,7 +1,6 @@
-"""listening: a connection that hears what others notify, for as long as the server is there.
+"""A connection that listens for notifications, as long as the server is there.
 
-after database, before queue. It knows nothing of jobs. Whoever waits looks by himself from time to
-time, so that a connection that cannot be had is a delay and no failure.
+Waiting code also polls, so that a missing connection delays it but does not fail it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ class Listening:
         self._connection: Connection | None = None
 
     async def begin(self) -> bool:
-        """Listen, or go on listening; after the server was gone, anew. Whether it just began."""
+        """Listen, with a new connection after a failure; return whether it has just started."""
         if self.is_open:
             return False
         await self.end()
@@ -31,15 +30,16 @@ class Listening:
             connection = await self._database.borrow()
             self._connection = connection
             await connection.add_listener(self._channel, self._heard)
-            # Whoever waits on a connection that ends would hear nothing until the time is over.
+            # If the connection ended, waiting code would get no notification before its timeout.
             connection.add_termination_listener(self._heard)
             return True
         return False
 
     @property
     def is_open(self) -> bool:
-        """Whether what is notified now is heard."""
-        with suppress(*failures.DRIVER_ERRORS):  # one that has ended is the pool's, and says so
+        """Whether notifications are received now."""
+        # a connection that has ended belongs to the pool, which reports it
+        with suppress(*failures.DRIVER_ERRORS):
             return self._connection is not None and not self._connection.is_closed()
         return False
 

@@ -1,10 +1,9 @@
-"""scrubbing: what is removed leaves no bytes in the tables' files.
+"""Overwriting of removed rows in the tables' files.
 
-after database, before the statements that remove. PostgreSQL keeps a deleted row in its page until
-VACUUM, and VACUUM frees the room without overwriting it. Only VACUUM FULL writes a table anew, with
-its TOAST table and indexes; it locks the table meanwhile. So after a removal small tables are
-written anew at once, and large ones only when somebody asks for it. The server's write-ahead log,
-its archives and its replicas are out of reach.
+PostgreSQL keeps a deleted row in its page until VACUUM, which frees the space without overwriting
+it. Only VACUUM FULL rewrites a table with its TOAST table and indexes; it locks the table
+meanwhile. So after a removal small tables are rewritten at once, and large ones only on request.
+The server's write-ahead log, its archives and its replicas are out of reach.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ OF_REFS = (
 SMALL_BYTES = 64_000_000
 """A table of this size is written anew within about a second, for which requests may wait."""
 _LOCK_SECONDS = 1
-"""To wait for a table: whoever comes behind waits as long."""
+"""Seconds to wait for a table's lock: other statements queue for as long."""
 _TRIES = 5
 _SNAPSHOT_SECONDS = 5.0
-"""To wait for transactions that still see what was removed: it would be copied."""
+"""Seconds to wait for transactions that still see the removed rows, which would be copied."""
 _PAUSE_SECONDS = 0.05
 _WHOLE_SECONDS = 3600.0
 
@@ -53,7 +52,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type 
 
 
 class Scrubber:
-    """Writes tables anew behind the calls that remove from them, several removals at once."""
+    """Rewrites tables after removals, several removals at once."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -78,7 +77,7 @@ class Scrubber:
                 self._left |= tables
 
     async def wait(self) -> bool:
-        """Wait until what was begun is done; return whether nothing is left of what was removed."""
+        """Wait for started work; return whether no removed bytes are left."""
         if self._work is not None:
             await asyncio.wait([self._work])
         return not self._left
@@ -126,7 +125,7 @@ async def _vacuum(connection: Connection, statement: str) -> bool:
 
 
 async def _is_seen_by_others(connection: Connection) -> bool:
-    """Wait for transactions that began before now; return whether some still go on."""
+    """Wait for earlier transactions; return whether some are still open."""
     loop = asyncio.get_running_loop()
     now: Any = await connection.fetchval("SELECT pg_current_xact_id()::text")
     stop = loop.time() + _SNAPSHOT_SECONDS

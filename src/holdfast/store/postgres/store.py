@@ -1,6 +1,6 @@
-"""store: the store on PostgreSQL, for many processes and machines at once.
+"""The store on PostgreSQL, for many processes and machines at once.
 
-The last of its folder: it says which file does what, and asks the clock.
+Maps each call to an operation, and reads the clock.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ INSERT INTO holdfast.secrets (name, data) VALUES ('tenants', $1) ON CONFLICT DO 
 _KEY: LiteralString = "SELECT data FROM holdfast.secrets WHERE name = 'tenants'"
 
 _MANY = 500
-"""Contents; so many are found more slowly unless PostgreSQL knows that they are there."""
+"""Number of contents that are found more slowly unless PostgreSQL's statistics include them."""
 
 
 class PostgresStore(SqlStore):
@@ -127,7 +127,7 @@ class PostgresStore(SqlStore):
         )
 
     async def close(self) -> None:
-        """Finish what is being written and let go."""
+        """Finish pending writes and close."""
         if self._looking is not None:
             self._looking.cancel()
         await self.jobs.close()

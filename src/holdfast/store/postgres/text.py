@@ -30,12 +30,12 @@ def encoded(texts: Iterable[str]) -> list[str]:
 
 
 def decode(data: bytes) -> str:
-    """The text behind bytes that were received."""
+    """Return the text of received bytes."""
     return unescaped(data.decode())
 
 
 def unescaped(text: str) -> str:
-    """The text behind one that came inside an array, where the driver decodes by itself."""
+    """Return the text of an array element, which the driver has decoded itself."""
     if _ESCAPE not in text:
         return text
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)

@@ -21,6 +21,6 @@ async def look_at_once(database: Database) -> None:
 
     It does so by itself, but only after a minute; a first import has grown by then.
     """
-    with suppress(StoreError):  # what was stored is stored, and only slower to find
+    with suppress(StoreError):  # the data is stored, and only slower to find
         if await database.fetch(_NEVER_LOOKED_AT):
             await database.fetch(_LOOK)

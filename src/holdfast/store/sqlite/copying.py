@@ -1,6 +1,6 @@
-"""copying: a copy of the whole file while it is in use.
+"""Copies of the whole file while it is in use.
 
-copying: after driver, before store. Each function takes its time, in a thread of its own.
+Each function may take long, and runs in a separate thread.
 """
 
 from __future__ import annotations

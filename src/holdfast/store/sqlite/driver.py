@@ -22,7 +22,7 @@ from holdfast.errors import StoreError, StoreUnavailableError
 from holdfast.store import rules
 
 APPLICATION_ID = 0x484F4C44
-"""`HOLD`: tells our files from those of other programs."""
+"""`HOLD`: marks our files."""
 KEY_SUFFIX = ".key"
 """Behind the name of the file: where the key of a store is kept."""
 BUSY_SECONDS = 10.0
@@ -142,9 +142,9 @@ def prepare(path: Path) -> None:
 
 
 def secret_beside(path: Path) -> bytes:
-    """The key of a store, in a file of its own that only its owner may read; made if missing.
+    """Return the key of a store, from a separate file with owner-only access; create it if missing.
 
-    It is not in the file of the store: a copy of that must not tell whose the records are.
+    It is not in the store's file: a copy of that must not reveal the owners of records.
     """
     file = path.resolve().with_name(path.resolve().name + KEY_SUFFIX)
     with in_our_words(str(file)):
@@ -175,16 +175,16 @@ def connect(path: Path, *, busy_seconds: float, read_only: bool = False) -> apsw
     db.set_busy_timeout(int(busy_seconds * 1000))
     keep_plans(db)
     db.execute("PRAGMA foreign_keys = ON")
-    # What is removed is overwritten with zeros: else `forget` would leave it in free pages.
+    # Removed rows are overwritten with zeros: else `forget` would leave them in free pages.
     db.execute("PRAGMA secure_delete = ON")
     # FULL: each commit is on the disk before it is acknowledged, so that not even a power cut
     # loses it. Commits are shared (see writer), which makes that cheap enough.
     db.execute("PRAGMA synchronous = FULL")
     db.execute("PRAGMA wal_autocheckpoint = 4000")
-    # Each connection keeps as much once a large content went through it. The inner pages of a store
-    # of 10 GB take less, and the system has the others.
+    # Each connection keeps this much after a large content. The inner pages of a store of 10 GB
+    # take less, and the system caches the others.
     db.execute("PRAGMA cache_size = -4000")
-    # What was forgotten is overwritten, in freed pages too: nobody reads it from the file.
+    # Forgotten data is overwritten, in freed pages too, so that it cannot be read from the file.
     db.execute("PRAGMA secure_delete = ON")
     if read_only:
         db.execute("PRAGMA query_only = ON")
@@ -194,7 +194,7 @@ def connect(path: Path, *, busy_seconds: float, read_only: bool = False) -> apsw
 def keep_plans(db: apsw.Connection) -> None:
     """Prepare each statement once.
 
-    apsw's SQLite is built with STAT4: it plans a statement again whenever values are bound that the
+    apsw's SQLite is built with STAT4: it plans a statement again when bound values change that the
     plan may depend on (https://sqlite.org/queryplanner-ng.html#qpsg). A store has no statistics, so
     the plan would be the same; planning takes 9 µs of a look-up of 11 µs.
     """
@@ -254,7 +254,7 @@ def _take_steps(db: apsw.Connection, steps: list[str], version: int) -> None:
 
 @contextmanager
 def rolled_back_on_failure(db: apsw.Connection) -> Iterator[None]:
-    """Leave no transaction behind."""
+    """Roll back the transaction on failure."""
     try:
         yield
     except BaseException:

@@ -1,9 +1,9 @@
-"""file: which file the connections of an open store belong to, and whether it is sound.
+"""The file that the connections of an open store use, and its integrity.
 
-file: after driver, before lane. SQLite goes on writing to a file that was deleted or moved away,
-and to a new log beside another database, as if nothing had happened: what it acknowledges then is
-lost. So the file is looked at before every job and after every commit. Where another file bears
-the name, connections are opened anew, after a check of its integrity.
+SQLite continues to write to a file that was deleted or moved away, and to a new log next to another
+database: such writes are lost although they were acknowledged. So the file is checked before every
+job and after every commit. If another file has its name, connections are reopened, after an
+integrity check.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from holdfast.errors import StoreError, StoreUnavailableError
 from holdfast.store.sqlite.driver import connect, in_our_words, migrate, prepare
 
 ABSENT_SECONDS = 5.0
-"""How long a file must be gone before a new store is made: it may just be moved away and back."""
+"""Seconds that a file must be missing before a new store is created: it may only be moved briefly.
+"""
 
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError)
 """Errors of a file that was truncated or written over."""
 
 
 class _Look(NamedTuple):
-    """What the system says of a file."""
+    """The system's identification of a file."""
 
     device: int
     inode: int
@@ -129,7 +130,7 @@ class StoreFile:
             self._anchor.close()
 
     def check_commit(self) -> None:
-        """Raise unless what was just committed is in the files of these names."""
+        """Raise unless the last commit is in the files of these names."""
         main, log = _look_at(self.path), _look_at(self._log)
         if main is None or self._was_swapped(main, log):
             raise self._gone()
@@ -140,10 +141,11 @@ class StoreFile:
         self._size = main.size
 
     def renew(self) -> None:
-        """Make sure that the file of this name can be used.
+        """Check that the file of this name can be used.
 
         Raises:
-            StoreUnavailableError: it is gone, damaged, or the log beside it is another file's.
+            StoreUnavailableError: it is missing, damaged, or the log next to it belongs to another
+                file.
         """
         main, log = _look_at(self.path), _look_at(self._log)
         is_usable = main is not None and not self._was_swapped(main, log) and not self._is_suspect
@@ -164,7 +166,8 @@ class StoreFile:
         is_same = main is not None and main.is_same_file(self._main)
         if main is not None and is_same:
             if self._was_swapped(main, log):
-                raise self._gone()  # its log is gone: other connections still use the one we had
+                # the log was deleted: other connections still use the deleted one
+                raise self._gone()
             has_shrunk = main.size < self._size
             if not self._is_suspect and not (has_shrunk and self._lacks_pages(main)):
                 self._size = main.size
@@ -179,7 +182,7 @@ class StoreFile:
             if has_log:
                 raise self._gone()
         elif not main.size and (has_log or is_same):
-            # SQLite would remove the log beside an empty file, and with it what was acknowledged.
+            # SQLite would remove the log of an empty file, and with it acknowledged writes.
             raise self._damaged("the file of the store was truncated")
         self._open_checked(main, log)
 
@@ -193,9 +196,9 @@ class StoreFile:
     def _leave_log(self) -> None:
         """Complete the file that was replaced or moved away, and remove its log.
 
-        Another database that is opened beside this log would be overwritten with its pages. Old
-        connections, of other processes too, still have the log open, and must never share it with
-        new ones: whoever comes second would cut off what the first has written.
+        A database opened with this log would be overwritten with its pages. Old connections, of
+        other processes too, still have the log open, and must never share it with new ones: the
+        second would cut off the first one's writes.
         """
         with suppress(apsw.Error):
             busy, *_ = self._anchor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0]
@@ -204,7 +207,7 @@ class StoreFile:
                 self._log.with_name(self.path.name + "-shm").unlink(missing_ok=True)
 
     def _wait_for_file(self) -> None:
-        """Raise unless the file has been gone for long enough for a new one to be made."""
+        """Raise unless the file has been missing for long enough to create a new one."""
         now = time.monotonic()
         self._absent_since = now if self._absent_since is None else self._absent_since
         is_moving = now - self._absent_since < ABSENT_SECONDS

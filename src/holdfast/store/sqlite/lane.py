@@ -1,7 +1,7 @@
-"""lane: a thread with a connection of its own, and all that waits for it done in one go.
+"""A thread with its own connection, which runs all waiting jobs in one batch.
 
-lane: after driver, before writer. To wake a thread costs a tenth of a millisecond, and so does to
-wake the event loop: who waits together pays for both once.
+Waking a thread costs a tenth of a millisecond, and so does waking the event loop: jobs in a batch
+share both costs.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class _Closable(Protocol):
 
 _Db = TypeVar("_Db", bound=_Closable)
 Work = Callable[[_Db, list[Queued]], list[Outcome]]
-"""Does jobs that wait together; it tells errors, and raises none."""
+"""Runs a batch of jobs; returns errors, and raises none."""
 
 
 class Lane(Generic[_Db]):
-    """Runs jobs in order, in a thread of its own."""
+    """Runs jobs in order, in a separate thread."""
 
     def __init__(
         self, db: _Db, work: Work[_Db], where: str, name: str, breaker: Breaker | None = None
@@ -61,7 +61,7 @@ class Lane(Generic[_Db]):
         self._queue: queue.SimpleQueue[Queued | None] = queue.SimpleQueue()
         self._closed = False
         self._closing = threading.Lock()
-        """Held by who queues and who closes: nothing is queued behind the end."""
+        """Held while queueing and closing: nothing is queued after the end."""
         self._thread = threading.Thread(target=self._run, args=(db, work), name=name, daemon=True)
         self._thread.start()
 
@@ -80,7 +80,7 @@ class Lane(Generic[_Db]):
         return future
 
     def close(self) -> None:
-        """Finish what is queued, then end."""
+        """Finish queued jobs, then stop."""
         with self._closing:
             if not self._closed:
                 self._closed = True
@@ -88,10 +88,10 @@ class Lane(Generic[_Db]):
         self._thread.join()
 
     def _run(self, db: _Db, work: Work[_Db]) -> None:
-        """Do jobs until the lane is closed; one that fails ends no others.
+        """Run jobs until the lane is closed; a failed job does not affect others.
 
-        The first job is taken here, where nothing of ours can fail: a job that is never taken is
-        waited for without end.
+        The first job is taken here, where nothing of ours can fail: a job that is never taken would
+        be awaited for ever.
         """
         faults = logged_faults("holdfast.store")
         while (first := self._queue.get()) is not None:
@@ -107,9 +107,9 @@ class Lane(Generic[_Db]):
         db.close()
 
     def _outcomes(self, db: _Db, work: Work[_Db], together: list[Queued]) -> list[Outcome]:
-        """Do a job, and with it those that wait behind it, which are added to `together`."""
+        """Run a job, and the jobs that wait after it, which are added to `together`."""
         self._take_waiting(together)
-        # Who was cancelled, or has waited for too long, was told that nothing was stored.
+        # A cancelled or expired caller was told that nothing was stored.
         wanted = [item for item in together if not item.future.done()]
         return work(db, wanted) if wanted else []
 
@@ -142,7 +142,7 @@ def _deliver(outcomes: list[Outcome]) -> None:
 
 def _settle(outcomes: list[Outcome]) -> None:
     for future, result, error in outcomes:
-        if future.done():  # who waited was cancelled
+        if future.done():  # the caller was cancelled
             continue
         if error is not None:
             future.set_exception(error_for_future(error))

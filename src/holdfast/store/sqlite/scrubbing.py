@@ -1,11 +1,10 @@
-"""scrubbing: what is removed leaves no bytes in the file, nor in its write-ahead log.
+"""Overwriting of removed rows in the file and in its write-ahead log.
 
-scrubbing: after driver, before writer. The log holds every version of every page, so it is copied
-into the file and cut to nothing. `secure_delete` overwrites removed records there with zeros, but
-not the copies that stay in the unused part of a page when its rows move to another: after 3,000
-removals 139 of 180 pages had some. Only VACUUM writes all pages anew, and nobody can write to the
-store meanwhile. So after a removal a small file is written anew at once, and a large one only when
-somebody asks for it. All of it works while other processes have the store open.
+The log holds every version of every page, so it is copied into the file and truncated.
+`secure_delete` overwrites removed records with zeros, but not the copies in the unused part of a
+page whose rows were moved: after 3,000 removals 139 of 180 pages had some. Only VACUUM rewrites all
+pages, and it blocks writers. So after a removal a small file is rewritten at once, and a large one
+only on request. All of it works while other processes have the store open.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def removals(db: apsw.Connection) -> int:
 
 
 class Scrubber:
-    """Overwrites what was removed behind the calls that remove, for several of them at once."""
+    """Overwrites removed rows after removals, several at once."""
 
     def __init__(self, connect: Callable[[], apsw.Connection], path: Path) -> None:
         self._connect = connect
@@ -80,7 +79,7 @@ class Scrubber:
             self._scrub(whole=False)
 
     def wait(self) -> None:
-        """Return once what was begun is done."""
+        """Return when started work is done."""
         with self._lock:
             thread = self._thread
         if thread is not None:

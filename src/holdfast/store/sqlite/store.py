@@ -1,6 +1,6 @@
-"""store: the protocol on SQLite. What a call does stands in originals, sessions and upkeep.
+"""The store on SQLite.
 
-store: the last of this folder. It hashes and compresses in threads, and asks the clock.
+Hashes and compresses in threads, and reads the clock.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class SqliteStore(SqlStore):
         await self._write(_check_writable)
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
-        """Remove what is stale and what closed sessions left."""
+        """Remove expired contents, and those of closed sessions."""
         cleaned = await super().gc(scope, grace_seconds=grace_seconds)
         while not await self._write(scrubbing.shrink):
             pass
@@ -120,12 +120,12 @@ class SqliteStore(SqlStore):
         await self._database.write_copy(Path(path).absolute())
 
     async def close(self) -> None:
-        """Finish what is being written and let go."""
+        """Finish pending writes and close."""
         await self._database.close()
 
 
 def _nothing(db: apsw.Connection) -> None:
-    """Come behind everything that was queued before."""
+    """Do nothing: a job that runs after all queued ones."""
 
 
 def _check_writable(db: apsw.Connection) -> None:

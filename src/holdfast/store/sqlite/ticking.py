@@ -1,8 +1,8 @@
-"""ticking: the clock of a file's jobs: it neither jumps nor goes back, whoever sets the machine's.
+"""The clock of a file's jobs, which never jumps or goes back, even if the system clock is set.
 
-ticking: after driver, before queue. All processes that share a file run on one machine, whose
-kernel counts seconds since it started, the same for all of them. These are made to go on from start
-to start; where the kernel does not tell which start this is, the time of day must do.
+All processes that share a file run on one machine, whose kernel counts seconds since its start. The
+count continues across restarts; if the kernel does not identify the start, the system clock is
+used.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Ticking(JobClock):
             boot = _BOOT.read_text().strip()
         except OSError:
             return cls(wall, None, "")
-        # BOOTTIME and not MONOTONIC, which stands still while a notebook sleeps.
+        # BOOTTIME, because MONOTONIC stops while a notebook sleeps.
         return cls(wall, lambda: time.clock_gettime(time.CLOCK_BOOTTIME), boot)
 
     def read(self, *, saves: bool) -> Operation[JobTime]:

@@ -11,9 +11,9 @@ import typer
 from rich.console import Console
 from rich.table import Column
 
-from holdfast.assemble.comparing import QUERIES, SIMILAR, Comparison
-from holdfast.assemble.comparing import compare as compared
-from holdfast.assemble.requests import said_in
+from holdfast.assemble.comparison import QUERIES, SIMILAR, Comparison
+from holdfast.assemble.comparison import compare as compared
+from holdfast.assemble.requests import message_text
 from holdfast.engine import Holdfast
 from holdfast.models.embedding import recall_embedder
 from holdfast.settings import Settings
@@ -73,7 +73,7 @@ def _history(file: str, settings: Settings) -> list[dict[str, Any]]:
     return [
         {"role": message.role, "content": words}
         for message in conversation.messages
-        if message.role in ("user", "assistant") and (words := said_in(message))
+        if message.role in ("user", "assistant") and (words := message_text(message))
     ]
 
 

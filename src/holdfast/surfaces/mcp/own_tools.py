@@ -106,7 +106,7 @@ async def _recall(engine: Holdfast, asked: dict[str, Any]) -> Answer:
     recalled = await engine.recall(
         asked["query"], session=asked.get("session"), token_budget=asked.get("max_tokens", 1000)
     )
-    text = recalled.text or "Nothing that was said earlier bears on this."
+    text = recalled.text or "No earlier messages match."
     return text, {"text": recalled.text, "tokens": count_text(recalled.text)}
 
 

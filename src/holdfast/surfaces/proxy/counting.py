@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from holdfast.assemble.requests import spoken
+from holdfast.assemble.requests import split_request
 from holdfast.engine import Holdfast
 from holdfast.engine.heads import let_go_of
 from holdfast.errors import BudgetExceededError, ContextOptimizationError, StoreError
@@ -68,7 +68,7 @@ async def _tokens_to_send(
         tokens = (await off_loop(size, counted)).tokens
     finally:
         await off_loop(size // READING, partial(let_go_of, looked_at, session.state))
-    if budget is not None and spoken(conversation) is not None:
+    if budget is not None and split_request(conversation) is not None:
         tokens = min(tokens, budget)  # the exact count is known once the turn is assembled
     return tokens
 
