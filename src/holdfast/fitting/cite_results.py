@@ -61,7 +61,7 @@ class LongResult(NamedTuple):
     arrival: Arrival
 
 
-class _PlannedResult(NamedTuple):
+class PlannedResult(NamedTuple):
     """A result that is to be cited, how, and why."""
 
     block: Block
@@ -100,11 +100,19 @@ def cite_arrivals(
     policy = _ArrivalPolicy(draft, options.rules, measure, tool)
     citing = ResultCitations(draft, options.rules, originals, sent_before=draft.sent_before)
     for n in places:
-        results = citing.long_results(n)
-        if results:
-            decisions = [policy.decide(each.arrival, citing.messages, n) for each in results]
-            yield from citing.replace(n, results, decisions)
+        planned = _planned_arrivals(citing, policy, n)
+        if planned:
+            yield from citing.replace(n, planned)
     return citing.draft()
+
+
+def _planned_arrivals(
+    citing: ResultCitations, policy: _ArrivalPolicy, n: int
+) -> list[PlannedResult]:
+    """Decide about the results of a message. No text is held while the contents are read."""
+    results = citing.long_results(n)
+    decisions = [policy.decide(each.arrival, citing.messages, n) for each in results]
+    return citing.planned(n, results, decisions)
 
 
 class _ArrivalPolicy:
@@ -205,15 +213,10 @@ class ResultCitations:
             results.append(LongResult(block, call, Arrival(text, tool=tool, arguments=arguments)))
         return results
 
-    def replace(
-        self, n: int, results: Sequence[LongResult], decisions: Sequence[Decision]
-    ) -> Steps[None]:
-        """Put citations in the place of the results of a message that may not stay whole."""
+    def replace(self, n: int, planned: Sequence[PlannedResult]) -> Steps[None]:
+        """Put citations in the place of the results of a message that are planned to be cited."""
         shown, message = self.messages[n], pointed(self.messages[n])
         index = self._draft.origins[n][0]
-        planned = self._planned(message, n, results, decisions)
-        if planned and message.size > _LARGE:
-            _let_texts_go(message, planned)
         citations = yield from self._citations(message, index, planned)
         if not citations:
             return
@@ -228,14 +231,11 @@ class ResultCitations:
             if citation.content is not None:
                 self._originals.cited(citation.content)
 
-    def _planned(
-        self,
-        message: Message,
-        n: int,
-        results: Sequence[LongResult],
-        decisions: Sequence[Decision],
-    ) -> list[_PlannedResult]:
+    def planned(
+        self, n: int, results: Sequence[LongResult], decisions: Sequence[Decision]
+    ) -> list[PlannedResult]:
         """Return the results that are to be cited, and note those that stay whole."""
+        message = pointed(self.messages[n])
         planned = []
         before = self.messages
         for (block, call, arrival), decision in zip(results, decisions, strict=True):
@@ -250,15 +250,17 @@ class ResultCitations:
             ):
                 question = _question(self._last_question(n), call)
                 planned.append(
-                    _PlannedResult(block, text, arrival.tool, question, decision, arrival.remainder)
+                    PlannedResult(block, text, arrival.tool, question, decision, arrival.remainder)
                 )
         if any(each.remainder is None for each in planned):
             # A pointer without a ref is put back before a fold, which takes a message of its own.
             planned = [p for p in planned if p.remainder is None or _shows_ref(p.remainder)]
+        if planned and message.size > _LARGE:
+            _let_texts_go(message, planned)
         return planned
 
     def _citations(
-        self, message: Message, index: int, planned: Sequence[_PlannedResult]
+        self, message: Message, index: int, planned: Sequence[PlannedResult]
     ) -> Steps[MessageCitations]:
         """Return the citations for results, as far as they save enough."""
         if not planned:
@@ -284,7 +286,7 @@ class ResultCitations:
             if citation.fidelity.from_tokens - citation.fidelity.to_tokens >= self._least_saved
         )
 
-    def _made(self, planned: Sequence[_PlannedResult], index: int) -> Steps[list[Citation | None]]:
+    def _made(self, planned: Sequence[PlannedResult], index: int) -> Steps[list[Citation | None]]:
         """Return a citation for each result; None for one that stays as it is."""
         reads = tuple(p.request(self._rules) for p in planned if p.remainder is None)
         made: list[Citation | None] = []
@@ -316,7 +318,7 @@ def _entry(arrival: Arrival, decision: Decision, index: int) -> PlanEntry:
     )
 
 
-def _entries(planned: Sequence[_PlannedResult], index: int) -> tuple[PlanEntry, ...]:
+def _entries(planned: Sequence[PlannedResult], index: int) -> tuple[PlanEntry, ...]:
     """Return entries for results whose citations are not made yet."""
     return tuple(
         PlanEntry(
@@ -331,7 +333,7 @@ def _entries(planned: Sequence[_PlannedResult], index: int) -> tuple[PlanEntry, 
     )
 
 
-def _let_texts_go(message: Message, planned: list[_PlannedResult]) -> None:
+def _let_texts_go(message: Message, planned: list[PlannedResult]) -> None:
     """Hold large results as the bytes they are written in: each is stored once it is cited.
 
     As a text beside these bytes and the body, one of 20 MB is in memory three times; six times if

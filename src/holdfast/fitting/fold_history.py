@@ -21,7 +21,7 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.cite import CitingRules, is_long
-from holdfast.fitting.cite_results import ResultCitations
+from holdfast.fitting.cite_results import PlannedResult, ResultCitations
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.options import FitOptions
@@ -61,12 +61,20 @@ def cite_older(draft: Draft, options: FitOptions, originals: Originals) -> Steps
     edited = _edited_files(draft.now)
     citing = ResultCitations(draft, rules, originals, least_saved=LEAST_SAVED)
     for n in _older(draft.now, options):
-        results = citing.long_results(n)
-        if results:
-            message = pointed(citing.messages[n])
-            decisions = [_older_decision(each.arrival, message, edited, rules) for each in results]
-            yield from citing.replace(n, results, decisions)
+        planned = _planned_older(citing, n, edited, rules)
+        if planned:
+            yield from citing.replace(n, planned)
     return citing.draft()
+
+
+def _planned_older(
+    citing: ResultCitations, n: int, edited: Set[str], rules: CitingRules
+) -> list[PlannedResult]:
+    """Decide about the results of an older message."""
+    message = pointed(citing.messages[n])
+    results = citing.long_results(n)
+    decisions = [_older_decision(each.arrival, message, edited, rules) for each in results]
+    return citing.planned(n, results, decisions)
 
 
 def _older_decision(
