@@ -288,12 +288,14 @@ class ResultCitations:
 
     def _made(self, planned: Sequence[PlannedResult], index: int) -> Steps[list[Citation | None]]:
         """Return a citation for each result; None for one that stays as it is."""
-        reads = tuple(p.request(self._rules) for p in planned if p.remainder is None)
+        requests = [p.request(self._rules) if p.remainder is None else None for p in planned]
+        reads = tuple(request for request in requests if request is not None)
         made: list[Citation | None] = []
         if reads:
             edits = (*self._draft.edits, *self._edits)
-            entries = (*self._draft.decisions, *self._decisions, *_entries(planned, index))
-            made = yield from citations_of(Pending(reads, edits, entries))
+            entries = (_planned_entry(*pair, index) for pair in zip(planned, requests, strict=True))
+            decisions = (*self._draft.decisions, *self._decisions, *entries)
+            made = yield from citations_of(Pending(reads, edits, decisions))
         answers = iter(made)
         all_made = [p.remainder or next(answers) for p in planned]
         return [one if one is not None and one.ref_id else None for one in all_made]
@@ -318,18 +320,17 @@ def _entry(arrival: Arrival, decision: Decision, index: int) -> PlanEntry:
     )
 
 
-def _entries(planned: Sequence[PlannedResult], index: int) -> tuple[PlanEntry, ...]:
-    """Return entries for results whose citations are not made yet."""
-    return tuple(
-        PlanEntry(
-            p.decision.action,
-            f"result of {p.tool or 'a tool'}",
-            p.decision.reason,
-            f"message {index}",
-            len(p.content) // 4,
-            p.remainder.fidelity.to_tokens if p.remainder else p.decision.room or None,
-        )
-        for p in planned
+def _planned_entry(planned: PlannedResult, request: CiteRequest | None, index: int) -> PlanEntry:
+    """Return the entry for a result whose citation may not be made yet."""
+    decision, remainder = planned.decision, planned.remainder
+    to_tokens = None if remainder is None else remainder.fidelity.to_tokens
+    return PlanEntry(
+        decision.action,
+        f"result of {planned.tool or 'a tool'}",
+        decision.reason,
+        f"message {index}",
+        len(planned.content) // 4,
+        to_tokens if request is None else request.most_tokens,
     )
 
 

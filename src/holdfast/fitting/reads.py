@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from holdfast.cite import Citation, CitingRules, cite, count
+from holdfast.cite import BRIEF, Citation, CitingRules, cite, count
 from holdfast.errors import PrivacyError
 from holdfast.expand.content_match import ContentMatch, MatchRules, match_content
 from holdfast.faults import logged_faults
@@ -44,6 +44,15 @@ class CiteRequest(msgspec.Struct, frozen=True, kw_only=True):
     question: str
     tool: str = ""
     rules: CitingRules
+
+    @property
+    def most_tokens(self) -> int:
+        """Maximum tokens of the text that takes the place of the content, if it is cited at all.
+
+        A content that is only shortened may keep as much as would have stayed whole.
+        """
+        rules = self.rules
+        return max(rules.shorten_to, min(rules.most_tokens, max(BRIEF, rules.room)))
 
     @property
     def text(self) -> str | bytes:
