@@ -1,4 +1,4 @@
-"""Compressed bodies are decompressed where they are read, within bounds, and forwarded unchanged."""
+"""Compressed bodies are decompressed when read, within bounds, and forwarded unchanged."""
 
 from __future__ import annotations
 

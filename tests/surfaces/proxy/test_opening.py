@@ -540,7 +540,7 @@ def test_two_calls_of_one_turn_share_what_may_be_opened(stream: bool) -> None:
 
 
 def test_calls_without_ids_are_told_apart_by_their_order(stream: bool) -> None:
-    """Gemini had none before 3: the client's result is between ours, at the position of its call."""
+    """Gemini had none before 3: the client's result is between ours, in the order of calls."""
 
     def both(got: Got) -> Script:
         ref = REF.search(got.texts)
