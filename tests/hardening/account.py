@@ -23,7 +23,7 @@ from urllib.parse import unquote, urlsplit
 from holdfast.upstream.network import HttpSending, Reply
 
 NUMBER = "x-try"
-"""The header with the number of a request: the proxy passes on what it does not know."""
+"""The header with the number of a request: the proxy forwards unknown headers."""
 _OBJECTS = re.compile(
     r"/(files|uploads|vector_stores|conversations|containers|batches|messages/batches"
     r"|cachedcontents|responses|chat/completions|assistants|threads)(?:/([^/]+))?(?:/.*)?$"
@@ -68,7 +68,7 @@ class Account(HttpSending):
         *,
         raw: bool = False,
     ) -> AsyncIterator[Reply]:
-        """Answer a request, bill it, and note what it should not have reached."""
+        """Answer a request, bill it, and record objects of other tenants that it reached."""
         del raw
         if not isinstance(body, bytes):
             body = b"".join([piece async for piece in body])
@@ -85,7 +85,7 @@ class Account(HttpSending):
         takes_form = path.endswith(("/files", "/parts", "s/edits", "s/variations", "scriptions"))
         value = None if is_form and takes_form else _body(body)
         reply = self._reply(method, path, tenant, value)
-        await self._pause()  # who leaves now has had its request billed
+        await self._pause()  # a client that leaves now was billed
         yield reply
 
     async def _pause(self) -> None:
@@ -160,7 +160,7 @@ def _lenient(url: str) -> str:
 
 
 def _body(body: bytes) -> Any:
-    """Read a body whatever its type says; objects as lists of pairs."""
+    """Parse a body of any type; objects become lists of pairs."""
     for unpack in (lambda data: data, gzip.decompress, zlib.decompress):
         try:
             return json.loads(unpack(body), object_pairs_hook=lambda pairs: [*pairs, None])
@@ -179,7 +179,7 @@ def _last(value: Any) -> Any:
 
 
 def _strings(value: Any, key: str = "") -> Iterator[str]:
-    """All strings but those that people say."""
+    """Yield all strings except the text of messages."""
     if isinstance(value, str) and key not in ("content", "text", "metadata", "model"):
         yield value
     elif isinstance(value, list):

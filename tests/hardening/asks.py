@@ -1,6 +1,6 @@
-"""Requests over HTTP as chance writes them: paths, queries, headers and bodies.
+"""Random requests over HTTP: paths, queries, headers and bodies.
 
-asks: after shapes. Most of a request is in order, so that chance reaches what stands behind.
+Most parts of a request are valid, so that the random part reaches deeper code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Asked(NamedTuple):
-    """A request as it stands on the wire, without its first and last line."""
+    """A request on the wire, without its first and last line."""
 
     method: str
     target: str
@@ -128,7 +128,7 @@ def _headers(chance: random.Random) -> Headers:
 
 
 def _packed(body: bytes, headers: Headers, chance: random.Random) -> bytes:
-    """The body compressed; sometimes another way than its header says, or only a part of it."""
+    """Return the compressed body; sometimes with another encoding than its header, or truncated."""
     ways: dict[bytes, Callable[[bytes], bytes]] = {
         b"gzip": lambda data: gzip.compress(data, 1),
         b"deflate": zlib.compress,

@@ -27,7 +27,7 @@ class Child:
     def __init__(self, pid: int, announced: dict[str, Any]) -> None:
         self.pid = pid
         self.announced = announced
-        """What it said when it began."""
+        """Its first report."""
         self._handle: int | None = None
         with suppress(ProcessLookupError):  # its work was short: it has ended already
             self._handle = os.pidfd_open(pid)
@@ -38,10 +38,10 @@ class Child:
                 signal.pidfd_send_signal(self._handle, what)
 
     def kill(self) -> None:
-        """End it with SIGKILL; returns once it is gone."""
+        """End it with SIGKILL; return when it is gone."""
         self.send(signal.SIGKILL)
         self._ended()
-        with suppress(ProcessLookupError):  # its own children, who lead no life without it
+        with suppress(ProcessLookupError):  # its own children, which end with it
             os.killpg(self.pid, signal.SIGKILL)
 
     def _ended(self) -> None:
@@ -76,17 +76,17 @@ class Nursery:
             line = self._process.stdout.readline()
             assert line, f"the nursery has ended: {self.logged()[-2000:]}"
             news = json.loads(line)
-            if not news.get("done"):  # what a child of before has still said
+            if not news.get("done"):  # the late output of an earlier child
                 return news
 
     def logged(self) -> str:
-        """What the children have logged since this was last asked."""
+        """Return the children's log since the last call."""
         return self._log.read()
 
 
 @contextmanager
 def nursery(folder: Path, module: str = "tests.hardening.nursery") -> Iterator[Nursery]:
-    """A nursery that ends with the block; what its children log goes to a file."""
+    """Yield a nursery that ends with the block; its children log to a file."""
     file = folder / "log"
     with (
         file.open("a") as log,

@@ -1,7 +1,8 @@
-"""An upstream that asks for nothing and says what a bomb wants: all at once, or byte by byte.
+"""An upstream that accepts everything and sends the response of a bomb: all at once, or byte by
+byte.
 
-It knows neither rules nor tokens: a bomb is about the proxy between. A request that holds a ref is
-answered with a call to open it, once.
+It checks neither rules nor tokens: a bomb tests the proxy. A request with a ref is answered with a
+call to open it, once.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 
 class Blunt:
-    """A server in a thread; `answer` says what it says next."""
+    """A server in a thread; `answer` is its next response."""
 
     def __init__(self) -> None:
         self.answer = "plain"

@@ -1,7 +1,7 @@
 """Thirty hostile requests, by name: each once stopped a proxy, ours or another's, or might.
 
-A bomb is built at a scale: 1.0 is the size at which it is thrown in the campaign, and a small part
-of it is what `make test` can afford. What it must be answered with stands beside it.
+A bomb is built at a scale: 1.0 is its size in the campaign, and `make test` uses a small part of
+it. Each has its expected response.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Thrown(NamedTuple):
     chunk: int = 0
     """Bytes of each piece in which the client sends; 0: all at once."""
     answer: str = "plain"
-    """What the upstream does: see blunt.py."""
+    """The upstream's behaviour: see blunt.py."""
     pages: tuple[str, ...] = ()
     """Paths of the dashboard that are looked at once a request is answered."""
 
@@ -39,7 +39,7 @@ class Bomb(NamedTuple):
     name: str
     build: Callable[[float], Thrown]
     statuses: tuple[int, ...] = (200,)
-    """What a client may be answered."""
+    """The allowed statuses for the client."""
 
 
 def _body(messages: list[dict[str, Any]], **more: Any) -> bytes:

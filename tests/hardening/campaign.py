@@ -1,7 +1,7 @@
-"""A campaign: rounds of chance under one seed, until they are done or the time is up.
+"""A campaign: random rounds under one seed, until they are done or the time is up.
 
-campaign: the first word of this folder. What a round does is its caller's; here is how long it
-goes on, what its chance is, and what is told of it. A seed brings the same draws back.
+The caller defines a round; this module has the duration, the random numbers and the report. The
+same seed repeats the same rounds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 
 TELL_SECONDS = 10.0
 MOST_FINDINGS = 20
-"""After so many a campaign ends: more of them say the same."""
+"""The campaign ends after this number of findings: more are usually repetitions."""
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Campaign:
     """What else is worth a place in the table."""
 
     def chance(self, *place: object) -> random.Random:
-        """The chance of one place in the campaign, whatever happened before it."""
+        """Return the random numbers of one place in the campaign, independent of earlier rounds."""
         return random.Random(":".join(map(str, (self.seed, *place))))
 
     def rounds(self, most: int) -> Iterator[int]:

@@ -27,7 +27,7 @@ _COLUMNS = ("campaign", "seed", "rounds", "seconds", "findings")
 def campaign(
     request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
 ) -> Iterator[Campaign]:
-    """The campaign of this test; it fails by what the campaign finds."""
+    """Return the campaign of this test; the test fails with the campaign's findings."""
     is_long = request.node.get_closest_marker("campaign") is not None
     run = _long(request) if is_long else Campaign(SHORT_SEED)
     yield run

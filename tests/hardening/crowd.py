@@ -1,10 +1,9 @@
-"""A crowd of clients at one proxy: `python -m tests.hardening.crowd [CLIENTS [ROUNDS]]`.
+"""Many clients of one proxy: `python -m tests.hardening.crowd [CLIENTS [ROUNDS]]`.
 
-Run as a program of its own, so that its work is not in the proxy's times. Each client keeps one
-connection, has a session of its own, and pauses between two requests for as long as clients do:
-many close to the five seconds after which uvicorn closes a connection by default. A client that is
-told to come again does so after `Retry-After`, as the providers' SDKs do. The last line printed is
-what they saw, as JSON.
+Runs in a separate process, so that its work is not part of the proxy's times. Each client keeps one
+connection and one session, and pauses between two requests as clients do: often near the five
+seconds after which uvicorn closes a connection by default. A refused client returns after
+`Retry-After`, as the providers' SDKs do. The last line printed has the results, as JSON.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _AGAIN = (429, 503)
 
 
 class Crowd:
-    """What the clients saw."""
+    """The results of the clients."""
 
     def __init__(self) -> None:
         self.statuses: Counter[str] = Counter()
@@ -38,9 +37,9 @@ class Crowd:
         self.accepted: list[float] = []
         """Seconds that each request took which was answered."""
         self.refused: list[float] = []
-        """Seconds until a client was told to come again."""
+        """Seconds until a client was refused."""
         self.untimed = 0
-        """Refusals that did not say when to come again."""
+        """Refusals without a time to retry."""
         self.failed = 0
         """Requests that were given up."""
 

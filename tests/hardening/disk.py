@@ -1,9 +1,8 @@
-"""A disk that remembers the order of things: what was written when, and what was flushed.
+"""A disk that records the order of writes and flushes.
 
-disk: beside campaign. A VFS of SQLite writes through to real files and notes every write, cut,
-flush and removal. From the notes a power cut at any moment can be played, as often as one likes:
-what was flushed is there; of what was written since, each sector is or is not, in any order. The
-same VFS can fail as a disk does that is full or broken.
+A VFS of SQLite writes through to real files and records every write, truncation, flush and removal.
+The record can replay a power cut at any moment: flushed data is there; of later writes, any subset
+of sectors is. The same VFS can fail like a full or broken disk.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Flushed(NamedTuple):
 
 
 class Removed(NamedTuple):
-    """A file that is gone, for good if the folder was flushed."""
+    """A removed file, permanently if the folder was flushed."""
 
     file: str
     for_good: bool
@@ -58,7 +57,7 @@ class Noted(NamedTuple):
 
 Event = Written | Cut | Flushed | Removed | Noted
 Fault = Callable[[str, str], apsw.Error | None]
-"""What is wrong with doing something (`write`, `sync`, `truncate`, `open`) to a file, if it is."""
+"""Returns the error of an operation (`write`, `sync`, `truncate`, `open`) on a file, if any."""
 
 
 def _no_fault(_doing: str, _file: str) -> None:
@@ -139,7 +138,7 @@ def recording(name: str) -> Iterator[Disk]:
 
 @dataclass
 class _Contents:
-    """A file: what is surely on the disk, and what may be."""
+    """A file: the bytes that are certainly on the disk, and those that may be."""
 
     data: bytearray = field(default_factory=bytearray)
     waiting: list[Written | Cut] = field(default_factory=list)
@@ -160,7 +159,7 @@ class _Contents:
 
 
 class Platter:
-    """What a disk holds, as events go by."""
+    """The state of a disk while events are replayed."""
 
     def __init__(self) -> None:
         self._files: dict[str, _Contents] = {}
@@ -195,7 +194,7 @@ class Platter:
 
 
 def _parts(event: Written | Cut) -> Iterator[Written | Cut]:
-    """What of an event happens whole or not at all."""
+    """Yield the atomic parts of an event."""
     if isinstance(event, Cut):
         yield event
         return

@@ -1,7 +1,6 @@
-"""The proxy's application, asked without a socket: one request after another, each judged.
+"""The proxy's application, called without a socket: one request after another, each checked.
 
-driving: after asks and provider. An era is a proxy of its own; what it keeps goes with it, so that
-what the process keeps beyond it would show.
+An era is one proxy; its state ends with it, so that leaks of the process show.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _TYPED = frozenset(range(400, 500))
 
 @dataclass
 class Answer:
-    """What a client got."""
+    """The response for a client."""
 
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
@@ -48,7 +47,7 @@ class Answer:
 
 
 class Complaints(logging.Handler):
-    """Log records that speak of a fault of ours."""
+    """Log records that report a fault of ours."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,10 +70,10 @@ class Era:
         self.begun = False
         """Whether the answer to the last request has begun."""
         self.at_end: Callable[[], Awaitable[None]] = _nothing
-        """Done when the last piece of an answer goes out, before its client has it."""
+        """Called when the last piece of a response is sent, before its client has it."""
 
     async def judged(self, asked: Asked, chance: random.Random) -> tuple[Answer, list[str]]:
-        """Ask, and tell what is wrong with the answer."""
+        """Send a request, and return its response with the violations."""
         self.provider.begin(chance)
         logger = logging.getLogger()
         logger.addHandler(self._complaints)
@@ -123,7 +122,7 @@ class Era:
             else:
                 answer.body += message.get("body", b"")
                 if answer.body and asked.path.endswith("/live"):
-                    over.set()  # it has no end: who looks at the page closes it
+                    over.set()  # it has no end: the viewer of the page closes it
                 answer.is_whole = not message.get("more_body", False)
                 if answer.is_whole:
                     await self.at_end()
@@ -144,9 +143,9 @@ async def era(
     provider: Provider | None = None,
     **overrides: Any,
 ) -> AsyncIterator[Era]:
-    """A proxy with a store of its own in memory, and its orderly end."""
+    """Yield a proxy with a store in memory, and stop it in order."""
     entries = with_families(overrides.get("upstreams", {}), "http://provider.test")
-    # Many citations: most of what can go wrong has to do with them.
+    # Many citations: most failures involve them.
     chosen = {"store_url": "memory:", "cite_policy": "always"} | overrides
     settings = Settings(**(chosen | {"upstreams": entries}))
     async with Holdfast.open(settings=settings, clock=clock) as engine:
@@ -195,7 +194,7 @@ def _scope(asked: Asked) -> dict[str, Any]:
 
 
 def complaints(asked: Asked, answer: Answer, provider: Provider) -> list[str]:
-    """What is wrong with an answer: nothing, if all is well."""
+    """Return the violations in a response."""
     wrong = list(_form(answer))
     if answer.status >= 500:
         wrong.append(f"status {answer.status}: {answer.body[:300]!r}")

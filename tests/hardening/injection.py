@@ -1,6 +1,6 @@
 """Exceptions injected into any function of the package, by replacing its code object.
 
-Whoever holds a reference to the function (an imported name, a bound method, a partial, a cache)
+Every holder of a reference to the function (an imported name, a bound method, a partial, a cache)
 calls the replacement, so no module has to be patched. Other functions run at full speed.
 """
 
@@ -34,7 +34,7 @@ MODES: tuple[Mode, ...] = ("first", "later", "always", "after")
 
 
 class _OddError(Exception):
-    """An exception whose text is content, whatever it was made with."""
+    """An exception whose text is content, for any arguments."""
 
     def __str__(self) -> str:
         return CONTENT
@@ -169,7 +169,7 @@ class Fault:
         self.is_late = False
         """Whether it had one when the function raised first."""
         self.is_late_too = False
-        """Whether it had one at any time that the function raised: no header can say that."""
+        """Whether it had one at any time that the function raised: no header can report that."""
         self._original = FunctionType(
             self._code,
             step.function.__globals__,

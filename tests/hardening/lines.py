@@ -49,7 +49,7 @@ BOMB = gzip.compress(b"[" + b" " * 40_000_000, 9)
 
 
 def spelled(request: Asked) -> bytes:
-    """A request as it should stand on the wire."""
+    """Return a valid request on the wire."""
     names = {name for name, _ in request.headers}
     lines = [b"%s %s HTTP/1.1" % (request.method.encode(), request.target.encode())]
     lines += [name + b": " + value for name, value in request.headers]
@@ -97,7 +97,7 @@ _WAYS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
 
 
 def wire_bytes(chance: random.Random) -> bytes:
-    """What a client sends on one connection."""
+    """Return the bytes that a client sends on one connection."""
     if chance.random() < 0.002:
         return _bombed(b"", chance)
     requests = []

@@ -1,9 +1,9 @@
-"""A process that has imported everything, and bears processes that are killed: one line each.
+"""A process that has imported everything, and forks processes that are killed: one line each.
 
 `python -m tests.hardening.nursery` reads lines of JSON, `{"work": …, …}`, and forks a child for
-each, which does that work in a process of its own and tells of it in lines of JSON on standard
-output. A proxy that is born this way runs the same code as `holdfast serve`, and is there in a
-few hundredths of a second: a thousand can be killed in minutes.
+each, which does the work and reports in lines of JSON on standard output. A proxy started this way
+runs the same code as `holdfast serve`, and is ready in a few hundredths of a second: a thousand can
+be killed in minutes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Openings as chance writes them: a content, and the options that a model sends with a ref of it.
+"""Random openings: a content, and a model's options with a ref of it.
 
-openings: after campaign. Most options are nearly in order, so that chance reaches the ways of
-opening that stand behind their reader; contents are small, for a fault of form needs no size.
+Most options are nearly valid, so that the random part reaches the code after the parser; contents
+are small, because faults of form need no size.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PIECES = (
     "\ufeff", "[None, '\\'", "a.", "<a b=", "- [", "\t ", "word ", "\n", "{}", "[],", "1,", "é",
     '{"a": 1}\n', "|a|b|\n", "\u2028", "\ud800", "e\u0301", "x" * 90 + " ",
 )  # fmt: skip
-"""What a content is repeated from: signs that each kind knows, and halves of them."""
+"""Parts of contents: signs that each kind recognises, and halves of them."""
 WHOLE = (
     LOG[:3_000], CSV[:2_000], MCP, JSON[:2_500] + "]}", LOG[-900:],
     json.dumps({"items": [{"id": n, "name": f"n{n}"} for n in range(30)], "next": None}),
@@ -47,7 +47,7 @@ NUMBERS = (
 
 
 class Opening(NamedTuple):
-    """A content and what is asked of it."""
+    """A content and the options of its opening."""
 
     data: bytes
     options: object

@@ -1,8 +1,8 @@
-"""Attacks on a regular expression, made from the expression itself, and how its time grows.
+"""Attacks on a regular expression, derived from the expression itself, and the growth of its time.
 
-As `recheck` does, each repeat of a pattern is pumped: behind what leads to it, with what it
-repeats, before something that lets it fail. To that come the same pieces alternated, halved,
-nested and nearly right. Time is the processor's, so that a busy machine changes nothing.
+As `recheck` does, each repeat of a pattern is pumped: after its prefix, with its own text, before a
+suffix that fails. The same pieces are also alternated, halved, nested and nearly matched. Time is
+CPU time, so that a busy machine changes nothing.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ SHARE = 4e-8
 """Seconds a character below which time is not compared: 2 ms for 50,000. The square of that many
 steps takes a hundred times as long on any machine."""
 MOST_SHARE = 1e-5
-"""Seconds a character above which a pattern may be slow however it grows: it is compared with
-`SLOWEST`, which a busy machine makes as slow. A pattern that fails at each place of a text cannot
-be cut off, so it must not go on."""
+"""Seconds per character above which a pattern is slow at any growth: it is compared with `SLOWEST`,
+which a busy machine slows equally. A pattern that fails at each place of a text cannot be
+interrupted."""
 SLOWEST = re.compile("«([^»\n]{3,300})»")
 """The slowest kind of pattern that is allowed: 300 steps a character, 7e-6 seconds."""
 MOST_TIMES = 5
@@ -53,7 +53,7 @@ MOST_TIMES = 5
 FLOOR = 0.02
 """Seconds that are no attack at any size here: memory that grows makes them uneven."""
 LONGEST = 120
-"""Seconds of the processor after which an attack that has not returned has worked: what is not
+"""Seconds of CPU after which an unfinished attack counts as successful: a pattern that is not
 `_is_slow` has been measured at every size by then, three times."""
 SHORT_LONGEST = 30
 """In the short form, whose texts are a twelfth as long. A pattern of 300 steps a sign takes
@@ -74,11 +74,11 @@ class Attack(NamedTuple):
     head: str
     pump: str
     second: str
-    """What the second half is pumped with."""
+    """The pumped text of the second half."""
     tail: str
 
     def text(self, size: int) -> str:
-        """The text of about so many characters."""
+        """Return the text of about `size` characters."""
         room = max(0, size - len(self.head) - len(self.tail))
         if not self.second:
             return self.head + self.pump * (room // len(self.pump)) + self.tail
@@ -128,7 +128,7 @@ def _tree(pattern: str | bytes, flags: int) -> Items:
 
 
 class _Shape:
-    """What a parsed pattern is made of."""
+    """The parts of a parsed pattern."""
 
     def __init__(self, tree: Items) -> None:
         self._tree = tree
@@ -139,11 +139,11 @@ class _Shape:
         self.sample = self._text(tree)
 
     def repeats(self) -> list[tuple[str, list[str]]]:
-        """Each repeat: what leads to it, and what it may repeat."""
+        """Return each repeat: its prefix, and the texts that it may repeat."""
         return list(self._repeats(self._tree, ""))
 
     def refusals(self) -> list[str]:
-        """What an assertion of the pattern looks for: `(?!.*mini)` refuses when it comes last."""
+        """Return the texts of assertions: `(?!.*mini)` fails when such a text comes last."""
         texts = [self._text(item[1][1]) for item in self._assertions(self._tree)]
         return list(dict.fromkeys(text for text in texts if text))[:2]
 
@@ -204,7 +204,7 @@ class _Shape:
         return choices[variant % len(choices)] if choices else ""
 
     def _choices(self, item: tuple[Any, Any]) -> list[str]:
-        """Signs that an item of one sign takes: those that the pattern itself names first."""
+        """Return characters that match an item, first those in the pattern itself."""
         op, argument = item
         if op is sre.LITERAL:
             return [chr(argument)]
@@ -308,14 +308,15 @@ def _growth(
         text = attack.text(size)
         return _seconds(run, text.encode() if isinstance(use.pattern, bytes) else text, times)
 
-    # Most attacks do nothing: a tenth of the smallest size tells, and the campaign comes to an end.
+    # Most attacks do nothing: a tenth of the smallest size shows that, and keeps the campaign
+    # short.
     glimpse = sizes[0] // 10
     _allow(GLIMPSE_LONGEST)
     if measure(glimpse, 1) < SHARE * glimpse:
         return []
     _allow(longest)
-    # Most others are slow and linear: the largest size once, beside the best of the smallest, says
-    # so at a third of the cost of them all. What grows is measured with care.
+    # Most others are slow and linear: the largest size once, compared with the best of the
+    # smallest, shows that at a third of the cost. Growing times are measured carefully.
     smallest = measure(sizes[0], 1)
     if smallest < SHARE * sizes[0]:
         return []
@@ -339,7 +340,9 @@ def _search_slowest(text: str | bytes) -> object:
 
 
 def _is_slow(seconds: float, size: int) -> bool:
-    """Whether a pattern took longer than any of ours may on this machine, as busy as it is now."""
+    """Return whether a pattern was slower than any of ours may be on this machine under its current
+    load.
+    """
     if seconds <= MOST_SHARE * size:
         return False
     return seconds > MOST_TIMES * _seconds(_search_slowest, "«" * size, 3)
@@ -349,13 +352,13 @@ def _is_slow(seconds: float, size: int) -> bool:
 
 
 def _allow(seconds: int) -> None:
-    """Let the kernel end this process after so many more seconds of the processor."""
+    """Let the kernel end this process after a number of seconds of CPU."""
     allowed = math.ceil(time.process_time()) + seconds
     resource.setrlimit(resource.RLIMIT_CPU, (allowed, resource.RLIM_INFINITY))
 
 
 class Attempt(NamedTuple):
-    """One attack by one method, and what came of it."""
+    """One attack by one method, and its result."""
 
     number: int
     """Of the pattern among all."""
@@ -371,7 +374,7 @@ class Attempt(NamedTuple):
 
 
 _SAMPLED = 90
-"""The short form attacks one in so many of the patterns that are proven, the campaign all."""
+"""The short form attacks one of this number of proven patterns, the campaign all."""
 
 
 BUDGET = 0.75
@@ -398,12 +401,12 @@ def attacked(
     thorough: bool = True,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
-    """Attack some patterns, or all of the package; what works is told at once.
+    """Attack some patterns, or all of the package; report successes at once.
 
-    The work is done by a process that the kernel ends when one attack takes too long: `re` cannot
-    be interrupted. If the same attack takes too long in a second process, it has worked, and a
-    third goes on behind it. Once may be a virtual machine that stood still, which its processes see
-    as time of their own.
+    The kernel ends the working process when one attack takes too long, because `re` cannot be
+    interrupted. If the same attack takes too long in a second process, it has succeeded, and a
+    third one continues after it. A single failure may be a virtual machine that was suspended,
+    which counts as CPU time of its processes.
     """
     if uses is None:
         uses = [use for n, use in enumerate(inventory()) if _is_due(n, use, thorough)]
@@ -473,8 +476,8 @@ def _read(written: list[Any]) -> tuple[Use, bool]:
 
 
 def _is_due(number: int, use: Use, thorough: bool) -> bool:
-    # Those that are argued see few characters, and are tested at so many, or only what a pattern
-    # has matched that is attacked itself.
+    # Patterns with an argument see few characters, and are tested at that number, or run only on
+    # the match of a pattern that is attacked itself.
     if use.pattern is None or use.place in ARGUED:
         return False
     return thorough or number % _SAMPLED == 0 or not _is_proven(use)

@@ -16,7 +16,7 @@ _REQUEST = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
 def main(host: str, port: int) -> None:
-    """Ping until whoever reads this is gone."""
+    """Ping until the reader of this output is gone."""
     connection = socket.create_connection((host, port))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     due = time.monotonic()

@@ -1,8 +1,8 @@
-"""The providers' network inside this process: judged by their rules, answered by chance.
+"""The providers' network inside this process: checks the providers' rules, and answers at random.
 
-provider: beside asks. It stands where the proxy's own client for upstreams stands, so that a
-million requests need no socket; its rules and its answers are those of tests/provider and of
-tests/surfaces/proxy, which share nothing with the package.
+It replaces the proxy's client for upstreams, so that a million requests need no socket; its rules
+and its answers are those of tests/provider and of tests/surfaces/proxy, which share nothing with
+the package.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Provider(HttpSending):
         """Why requests were refused: the words of the provider."""
 
     def begin(self, chance: random.Random) -> None:
-        """Forget what was sent before; what is said from here on is this chance's."""
+        """Forget earlier requests, and use new random numbers."""
         self.chance = chance
         self.sent.clear()
         self.refused.clear()
@@ -83,7 +83,7 @@ class Provider(HttpSending):
         return refused(request.dialect, request.path, request.body)
 
     def _script(self, request: Got) -> Script:
-        """Open something that is cited, or say a word."""
+        """Open a ref in the request, or answer."""
         has_tool = b'"expand_ref"' in request.body
         cited = REF.findall(request.body.decode()) if has_tool else []
         if not cited or len(self.sent) > 3 or self.chance.random() < 0.4:

@@ -1,8 +1,7 @@
-"""Models that call expand_ref wrongly in every way that was seen, and a client that talks to them.
+"""Models that call expand_ref wrongly in every observed way, and a client that talks to them.
 
-scripted_models: after provider. A model has a habit, which writes its calls, and an end: when it
-answers at last. All text that it writes holds a number of its own, so that any other text in an
-answer is none of the model's.
+A model has a habit, which writes its calls, and an end, when it finally answers. All its text has a
+unique number, so that any other text in an answer is not the model's.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ VALUES: tuple[Any, ...] = (
     "step " * 20_000, "ref:log:0123456789abcdef", 1e308, "lines: 1 to 4", "L4-L9",
 )  # fmt: skip
 OTHER_ARGUMENTS = ("", "null", "[]", "3", '"lines 1-2"', "{", "}", "not JSON", "[{}]", "{}{}")
-"""What is no object; OpenAI's dialects hand on any text that a model writes."""
+"""Arguments that are no object; OpenAI's dialects forward any text that a model writes."""
 _TEXT_ARGUMENTS = ("openai-chat", "openai-responses")
 
 
@@ -76,7 +75,7 @@ class Model:
         return self.scripts[-1]
 
     def answer(self, got: Got) -> Script:
-        """Return what the model says to one request."""
+        """Return the model's response to one request."""
         is_last = self._answers(got)
         parts: list[Part] = []
         if is_last:
@@ -118,7 +117,7 @@ Calls = Iterator[tuple[str, str]]
 
 
 def _restricts(got: Got) -> bool:
-    """Whether the request says which tools may be called."""
+    """Return whether the request restricts the tools that may be called."""
     return bool(got.value.get("tool_choice") or got.value.get("toolConfig"))
 
 
@@ -241,7 +240,7 @@ HABITS: dict[str, Callable[[Model, Got], Calls]] = {
 
 
 class ScriptedProvider(Provider):
-    """The provider's network with a scripted model, in a window of its own."""
+    """The provider's network with a scripted model and its window."""
 
     def __init__(self, window: int) -> None:
         super().__init__()
@@ -258,7 +257,7 @@ class ScriptedProvider(Provider):
 
 
 class Client:
-    """A client of one conversation, which keeps what it is answered as agents do."""
+    """A client of one conversation, which keeps its responses as agents do."""
 
     def __init__(self, chance: random.Random, dialect: str, number: int, *, stream: bool) -> None:
         self.dialect, self.stream = dialect, stream
@@ -275,7 +274,7 @@ class Client:
         self._list = {"openai-responses": "input", "gemini": "contents"}.get(dialect, "messages")
 
     def is_own(self, name: str) -> bool:
-        """Return whether a call is for one of the client's tools, in whatever spelling."""
+        """Return whether a call is for one of the client's tools, in any spelling."""
         return name != opener_beside(self.names) and _folded(name) in set(map(_folded, self.names))
 
     @property

@@ -1,8 +1,8 @@
-"""Requests that were valid once: seeds in every dialect, and what chance makes of them.
+"""Requests derived from valid ones: seeds in every dialect, and random changes of them.
 
-shapes: after campaign. Values are changed as values (a type swapped, a member gone, a list turned
-round) and as bytes (a piece cut, repeated or put in); what JSON's own writer would never write
-(a key twice, a number without end, half a character) is put in its place as text.
+Values are changed as values (a type swapped, a member removed, a list reversed) and as bytes (a
+piece cut, repeated or inserted); text that JSON's own writer would never write (a duplicate key, an
+endless number, half a character) is inserted as text.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _change(body: Any, chance: random.Random) -> None:
             holder[last] = copy.deepcopy(chance.choice(ODD))
         case 2:
             del holder[last]
-        case 3:  # what stands elsewhere
+        case 3:  # a value from elsewhere
             other, name = _somewhere(body, chance)
             holder[last] = copy.deepcopy(other[name])
         case 4 if isinstance(holder, list):

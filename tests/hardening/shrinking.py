@@ -1,6 +1,6 @@
-"""A request that went wrong, made as small as it can be while it still goes wrong.
+"""Shrinking of a failing request to the smallest one that still fails.
 
-shrinking: after driving. A finding that fits on a line is one that somebody mends.
+A finding on one line is one that gets fixed.
 """
 
 from __future__ import annotations

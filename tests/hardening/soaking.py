@@ -1,8 +1,8 @@
 """One of the processes of a soak: `python -m tests.hardening.soaking URL NUMBER SEED SECONDS`.
 
-It remembers, assembles, supersedes and forgets in sessions of its own, in the scope of all. What it
-was told is done it knows by itself, and holds everything it is given against that. The last line
-that it prints is what it saw, as JSON.
+It remembers, assembles, supersedes and forgets in its own sessions, in the shared scope. It tracks
+its acknowledged operations, and checks every result against them. The last line of its output has
+the results, as JSON.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from holdfast.store import Scope
 
 SCOPE = Scope("ann", "soak")
 MOST_TURNS = 150
-"""That a process has in its session; older ones are forgotten, so that what is held can be flat."""
+"""Turns that a process keeps in its session; older ones are forgotten, so that memory can be flat.
+"""
 BUDGET = 1_000
 WORDS = "harbour crate anchor pilot ledger signal timber lantern compass rigging".split()
 
 
 class Soak:
-    """What one process knows to be so."""
+    """The state that one process expects."""
 
     def __init__(self, engine: Holdfast, number: int, chance: random.Random) -> None:
         self.engine = engine
@@ -37,7 +38,7 @@ class Soak:
         """Marks of turns that are remembered, by their ids."""
         self.forgotten: list[str] = []
         self.berth = ""
-        """What the current fact says."""
+        """The text of the current fact."""
         self.wrong: list[str] = []
         self.steps = 0
 

@@ -1,7 +1,7 @@
-"""Clients that talk to a proxy which may die at any moment, and remember what it answered.
+"""Clients of a proxy that may die at any moment; they remember its responses.
 
-talkers: beside births. A request is acknowledged when its client has the last byte of an answer
-that does not say the store was unavailable; from then on `rebuild` must give it back.
+A request is acknowledged when its client has the last byte of a response that does not report the
+store as unavailable; from then on `rebuild` must restore it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Acknowledged(NamedTuple):
 
 
 class Talker(threading.Thread):
-    """One client: asks again and again wherever the proxy is at the time."""
+    """One client: sends requests to the proxy's current address."""
 
     def __init__(self, board: Board, name: str, chance: random.Random) -> None:
         super().__init__(name=name, daemon=True)
@@ -71,7 +71,7 @@ class Talker(threading.Thread):
 
 
 class Board:
-    """Where talkers learn of the proxy, and tell of their answers."""
+    """The current address of the proxy, and the responses of all talkers."""
 
     def __init__(self) -> None:
         self._news = threading.Condition()
@@ -79,7 +79,7 @@ class Board:
         self._acknowledged: list[Acknowledged] = []
         self._count = 0
         self.strange: list[str] = []
-        """Answers that should not be, whatever was killed."""
+        """Unexpected responses, even after a kill."""
 
     def address(self) -> str | None:
         """Where the proxy is; waits until there is one, None: go home."""
@@ -103,7 +103,7 @@ class Board:
             self._news.notify_all()
 
     def lost(self, url: str) -> None:
-        """The proxy at an address has gone: nobody asks there again."""
+        """Remove the address of a dead proxy."""
         with self._news:
             if self._url == url:
                 self._url = ""
@@ -126,14 +126,14 @@ class Board:
             return self._news.wait_for(lambda: self._count >= wanted or not self._url, patience)
 
     def taken(self) -> list[Acknowledged]:
-        """What was acknowledged since this was last asked."""
+        """Return the requests acknowledged since the last call."""
         with self._news:
             acknowledged, self._acknowledged = self._acknowledged, []
             return acknowledged
 
 
 def model(chance: random.Random) -> Callable[[Got], Script]:
-    """A model that opens what is cited as often as it answers."""
+    """Return a model that opens refs as often as it answers."""
 
     def turn(request: Got) -> Script:
         cited = REF.findall(request.texts) if "expand_ref" in request.tools else []

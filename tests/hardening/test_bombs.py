@@ -1,8 +1,8 @@
-"""Bombs: no request stops the others, and each gets an answer that it can do something with.
+"""Bombs: no request blocks the others, and each gets a usable response.
 
-The short form throws small bombs at a proxy in this process and asks for structural facts: other
-requests are answered while one is at work, and what could not be read is on record. The campaign
-throws all of them at their full size at a program of its own, with a ping every ten milliseconds.
+The short form sends small bombs to a proxy in this process and checks structural facts: other
+requests are answered meanwhile, and unreadable contents are recorded. The campaign sends all of
+them at full size to a separate process, with a ping every ten milliseconds.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def assert_off_the_loop(threads: set[str]) -> None:
 
 
 def throw(name: str, scale: float) -> None:
-    """Send a bomb to a proxy of its own, which answers it."""
+    """Send a bomb to a separate proxy, which answers it."""
     built = named(name).build(scale)
     with Blunt() as upstream, running_proxy({}, upstream.url) as proxy:
         upstream.answer = built.answer

@@ -1,7 +1,7 @@
-"""Nothing erased or forgotten is left in the database's files, also while proxies use them.
+"""No erased or forgotten bytes are left in the database's files, also while proxies use them.
 
-Marks, words that stand nowhere else, go in through every door of the store, and through a proxy;
-half of them are removed, by each call that removes. Then all files are read, byte by byte.
+Marks, unique words, are stored through every call of the store, and through a proxy; half of them
+are removed, by each call that removes. Then all files are read, byte by byte.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ TENANTS = ("forgotten", "deleted", "expired", "erased")
 KEPT = "kept"
 ASKED = "asked through a proxy"
 _END = "zq7"
-"""Of every mark; behind 18 hexadecimal digits."""
+"""The end of every mark, after 18 hexadecimal digits."""
 _SHARED = 3
 """Characters at a mark's beginning that an index may share with another word."""
 _ENDING = 18 + len(_END) - _SHARED
 
 
 class Marks:
-    """Words that stand nowhere else, by whose they are."""
+    """Unique words, by owner."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -73,7 +73,7 @@ class Marks:
 
 
 def _endings_in(data: bytes) -> set[bytes]:
-    """Return whatever may be the ending of a mark."""
+    """Return all possible endings of marks."""
     ends = (match.end() for match in re.finditer(_END.encode(), data))
     return {data[max(end - _ENDING, 0) : end] for end in ends}
 
@@ -98,8 +98,8 @@ async def _forget(store: Store) -> None:
     await store.tools.forget(here, [TOOL, ("github", "open")])
     for name in sessions:
         await store.journal.forget(here.of(name), "j")
-    # What has no call of its own: turns, messages and links go with their session, calibration and
-    # summaries without a content with the tenant.
+    # Records without a removing call: turns, messages and links are removed with their session,
+    # calibration and summaries without a content with the tenant.
     for name in sessions:
         await store.delete_session(here.of(name))
     await store.erase(here)

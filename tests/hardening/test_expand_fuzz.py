@@ -24,7 +24,7 @@ from tests.hardening.campaign import Campaign, short_and_full
 from tests.hardening.openings import Opening, opening
 
 MOST_SECONDS = 20.0
-"""Of the processor, for one opening of a small content; a hang is what is looked for."""
+"""Seconds of CPU for one opening of a small content; the test searches for hangs."""
 NAMES = ("lines", "page", "path", "fields", "slice", "pattern", "query", "around", "max_tokens",
          "offset", "limit", "unknown", "", "PATH", "lines ")  # fmt: skip
 CONTENTS = st.one_of(
@@ -80,7 +80,7 @@ KINDS = st.sampled_from(["", "csv", "log", "json", "html", "sql_dump", "x"])
 
 
 def check(error: ExpandError) -> None:
-    """What a model is told can be shown, and is no page."""
+    """Check that an error for a model can be shown, and is no page."""
     assert str(error).isprintable()
     assert len(str(error)) < 600
 
@@ -120,13 +120,13 @@ def test_options_are_read_or_refused(options: object) -> None:
 
 OPENINGS = 900_000
 _WATCHED = 20_000
-"""After so many the process is weighed."""
+"""Openings between two checks of the process's memory."""
 _GROWTH_BYTES = 32 * 2**20
-"""What it may grow by, once the first of these have filled the caches."""
+"""Allowed growth, after the first of these have filled the caches."""
 
 
 def _wrong(drawn: Opening) -> str:
-    """What is wrong with how an opening was answered; empty if nothing is."""
+    """Return the violation in the result of an opening; empty if there is none."""
     try:
         attempt(*drawn)
     except AssertionError as error:

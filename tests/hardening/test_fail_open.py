@@ -1,8 +1,8 @@
 """An exception in any step of the pipeline costs no client its answer.
 
 Every function that a request calls raises once, at a later call, at every call or after its work,
-with exceptions whose text is content. The request must be answered with the provider's answer,
-carry a warning and leave a log line that names the place and no content; the session goes on.
+with exceptions whose text is content. The request must be answered with the provider's answer, have
+a warning and leave a log line with the place and without content; the session continues.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ROUNDS = 10_000
 ERA = 400
 """Rounds with one proxy."""
 _PREPARE_SECONDS = 20.0
-"""How long a request is made ready here: much longer than any takes, also on a busy machine."""
+"""Seconds to prepare a request here: much longer than any needs, also on a busy machine."""
 
 _HUNG_SECONDS = 3 * _PREPARE_SECONDS
 """A request that took so long is lost: it waits for something that will never come."""
@@ -68,7 +68,7 @@ class Story(NamedTuple):
     """The turn in which the model opens a ref, from the end: -2 is the faulted one."""
     settings: tuple[tuple[str, Any], ...] = ()
     edit: str = ""
-    """What is done to the request in the faulted turn."""
+    """The edit of the request in the faulted turn."""
 
 
 _FOLDING = (("request_limit", 3_000), ("cite_policy", "never"))
@@ -86,7 +86,7 @@ STORIES = (
 
 
 class Scripted(Provider):
-    """Says what the story says next, and opens the first ref before it if it is to."""
+    """Sends the story's next answer, and opens the first ref before it if the story has that."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -150,7 +150,7 @@ class Client:
         return {"role": "tool", "tool_call_id": f"call_{self.turns}", "content": result}
 
     def answer(self) -> Script:
-        """What the model says to that request."""
+        """Return the model's response to that request."""
         reading = call("read_log", {"path": "a.log"}, f"call_{self.turns + 1}")
         return says(text(f"Answer {self.turns}. "), reading)
 
@@ -279,13 +279,13 @@ class Lines(logging.Handler):
 
     @property
     def outcome(self) -> str:
-        """What became of a fault that no request was told of: handled where it happened."""
+        """Return the result of a fault that no request reported: it was handled locally."""
         return "absorbed" if self.is_told else "silent"
 
 
 @contextmanager
 def logged() -> Iterator[Lines]:
-    """Collect every log line, whoever writes it."""
+    """Collect every log line of any logger."""
     lines, root = Lines(), logging.getLogger()
     ours = logging.getLogger("holdfast")
     level = ours.level
@@ -359,7 +359,7 @@ async def converse(
 def judged(
     client: Client, answer: Answer, expected: Script, provider: Provider, *, faulted: bool
 ) -> list[str]:
-    """Return what is wrong with the answer of a turn."""
+    """Return the violations in the response of a turn."""
     if answer.status != 200 or not answer.is_whole:
         return [f"status {answer.status}, whole {answer.is_whole}: {answer.body[-300:]!r}"]
     if provider.refused:
@@ -380,7 +380,7 @@ def judged(
 
 
 def judged_fault(answer: Answer, lines: Lines, *, late: bool) -> list[str]:
-    """Return what is wrong with what is told of a fault."""
+    """Return the violations in the report of a fault."""
     wrong = []
     told = json.dumps(answer.headers) + "\n".join(lines.lines)
     if CONTENT in told or CONTENT.encode() in answer.body:
@@ -399,7 +399,7 @@ def judged_fault(answer: Answer, lines: Lines, *, late: bool) -> list[str]:
 
 
 async def unlike_the_story(running: Era, answer: Answer, story: Story) -> list[str]:
-    """Return what is missing of what a story is about, where no fault is injected."""
+    """Return the missing parts of a story, without an injected fault."""
     store, scope = running.service.engine.store, running.service.engine.scope
     turns = await store.turns(scope.of(answer.headers["x-holdfast-session"]))
     actions = {edit.action for edit in turns[-1].edits}
@@ -409,7 +409,7 @@ async def unlike_the_story(running: Era, answer: Answer, story: Story) -> list[s
 
 
 async def rebuilt(running: Era, answer: Answer, asked: Asked) -> list[str]:
-    """Return what is wrong with the record of the last turn."""
+    """Return the violations in the record of the last turn."""
     engine = running.service.engine
     name = answer.headers.get("x-holdfast-session", "")
     if not name:
@@ -458,7 +458,7 @@ KERNEL = {
     "surfaces/proxy/service.py:Service.contain": "the mechanism itself",
     "surfaces/proxy/tenants.py:own_tokens": "decides who may ask, and fails closed",
 }
-"""What nothing can stand in for: no fault is injected here."""
+"""Functions without a substitute: no fault is injected here."""
 SENDING = {
     "calling/upstreams.py:Upstream.key_header": "the key of the upstream",
     "calling/upstreams.py:Upstream.takes_clients_key": "whether the client's key may go there",
@@ -479,7 +479,7 @@ SENDING = {
     "surfaces/proxy/upstreams.py:returned_headers": "the headers",
     "surfaces/proxy/upstreams.py:signature_of": "whether the headers are signed",
 }
-"""What it takes to send a request and to read its answer: a fault here may pass, but not stay."""
+"""Functions that send a request and read its response: a fault here may pass once, but not stay."""
 HARNESS = ("surfaces/proxy/service.py:Service.drain",)
 """Functions that the tests call themselves."""
 OUTSIDE = ("surfaces/proxy/gate.py", "surfaces/proxy/safety.py", "surfaces/proxy/connections.py")
@@ -563,7 +563,7 @@ class Tally:
     exceptions: Counter[str] = field(default_factory=Counter)
     """How often each class was raised."""
     silent: Counter[str] = field(default_factory=Counter)
-    """Functions whose exceptions nobody was told of."""
+    """Functions whose exceptions were not reported."""
 
 
 async def run_era(
@@ -576,7 +576,7 @@ async def run_era(
     """Inject faults into one proxy; they have the same settings."""
     settings = dict(faults[0][0].story.settings)
     async with era(provider=Scripted(), tenant_by="none", store_url=store, **settings) as running:
-        # `rounds` stands second, or zip would draw one round too many from it.
+        # `rounds` is the second argument, or zip would draw one round too many from it.
         for (place, mode), number in zip(faults, rounds, strict=False):
             make = drawn_exception(place.step, campaign.chance(number))
             fault = Fault(place.step, mode, make)

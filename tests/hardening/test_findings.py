@@ -1,4 +1,4 @@
-"""What the fuzzer found, each as small as it became: faults that must not come back."""
+"""The fuzzer's findings, minimised: faults that must not return."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.hardening.shapes import KEYS
 
 
 class Finding(NamedTuple):
-    """A request, and what is to become of it."""
+    """A request, and its expected result."""
 
     target: str
     body: dict[str, Any]
@@ -68,7 +68,9 @@ def test_what_the_fuzzer_found_is_mended(finding: Finding) -> None:
 
 
 def test_the_dashboard_shows_sessions_whose_system_text_a_policy_kept_out() -> None:
-    """It was a 500: what stands around the messages was read although nobody had stored it."""
+    """Regression: it was a 500, because text around the messages was read although it was not
+    stored.
+    """
     system = "Log in at https://ann:correct-horse-battery@example.org/a"
     body = {"model": "claude-haiku-4-5", "max_tokens": 9, "system": system, "messages": []}
     body["messages"] = [{"role": "user", "content": "Hi"}]

@@ -1,4 +1,4 @@
-"""Whatever is asked over HTTP: a typed error or a valid answer, no fault of ours, flat memory."""
+"""Any HTTP request gets a typed error or a valid response, no internal error, in flat memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REQUESTS = 100_000
 ERA = 2_000
 """Requests to one proxy."""
 _GROWTH_BYTES = 48 * 2**20
-"""What a process may grow by over all eras but the first two, which fill caches."""
+"""Allowed growth of a process over all eras after the first two, which fill caches."""
 
 SETTINGS: tuple[dict[str, Any], ...] = (
     {},
@@ -40,7 +40,7 @@ def _signature(complaint: str) -> str:
 
 
 async def _smallest(request: Asked, wrong: list[str], overrides: dict[str, Any]) -> str:
-    """The request that a test of the finding needs, if a proxy of its own finds it too."""
+    """Return the request for a test of the finding, if a fresh proxy has it too."""
 
     async def goes_wrong(smaller: Asked) -> bool:
         async with era(**overrides) as proxy:

@@ -56,7 +56,7 @@ LONG = Trial(jobs=100_000, workers=8, lease_seconds=2.0)
 
 
 class Ground(NamedTuple):
-    """A store, and what its judge says."""
+    """A store, and the judge's results."""
 
     url: str
     prepare: Callable[[], None]
@@ -167,9 +167,9 @@ def harass(campaign: Campaign, mother: Nursery, ground: Ground, trial: Trial) ->
 
 
 def judge(campaign: Campaign, ground: Ground, trial: Trial) -> None:
-    """Every job is done, by one attempt, and every token is accounted for.
+    """Check that every job is done, by one attempt, and every token is accounted for.
 
-    Where the time was up before, those that are not done must be there to be done.
+    If the time was up before, unfinished jobs must still be queued.
     """
     is_cut = time.monotonic() - campaign.begun >= campaign.seconds
 

@@ -1,8 +1,8 @@
-"""A proxy that is killed at any moment: every answered request is given back, byte for byte.
+"""A proxy that is killed at any moment: every answered request can be rebuilt, byte for byte.
 
-Killed with SIGKILL, stopped and let go on, or stopped and killed, while clients ask in all
-dialects, models open what was cited, and copies of the store are made. On PostgreSQL, which
-flushes to the disk, the server dies too. Afterwards the store is opened and all is looked for.
+It is killed with SIGKILL, stopped and continued, or stopped and killed, while clients send requests
+in all dialects, models open refs, and the store is backed up. On PostgreSQL, which flushes to the
+disk, the server is killed too. Afterwards the store is opened and every request is checked.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ class Siege:
         return child
 
     def round(self, url: str, chance: random.Random) -> None:
-        """Let clients ask for a while, kill the proxy, and look for what it answered."""
+        """Let clients send requests for a while, kill the proxy, and check its acknowledged
+        requests.
+        """
         child = self.proxy(url)
         self.board.wait_for_answers(chance.randint(1, 6))
         time.sleep(chance.random() * MOMENT_SECONDS)  # the moment of death, not a wait for work
@@ -91,7 +93,7 @@ class Siege:
         self._acknowledged.clear()
 
     def _complain(self) -> None:
-        """Find fault with what clients, the provider and the log have seen."""
+        """Report the faults that clients, the provider and the log have seen."""
         for line in self.mother.logged().splitlines():
             if '"bug"' in line or "Traceback" in line:
                 self.campaign.found(f"log: {line[:500]}")
@@ -125,7 +127,7 @@ async def _rebuilt(store: Store, session: str) -> list[bytes]:
 
 
 async def _unsound(url: str, acknowledged: list[Acknowledged]) -> str:
-    """What is wrong with a store; empty if nothing is."""
+    """Return the faults of a store; empty if there are none."""
     missing = await _missing(url, acknowledged)
     if missing:
         return f"lost later: {missing[0].place}"
@@ -230,7 +232,7 @@ def _kill_the_server(besieged: Siege, server: Server, url: str, chance: random.R
     besieged.board.shut()
     child.kill()
     besieged.kills += 1
-    # An answer whose record could not be written is told of in the log, one line for each.
+    # A response whose record could not be written is reported in the log, one line each.
     lines = besieged.mother.logged().splitlines()
     besieged.look(url, may_miss=sum('"not_written"' in line for line in lines))
 

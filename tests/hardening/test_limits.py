@@ -1,9 +1,9 @@
 """No way around a daily limit, and none to another tenant's objects, over paths, headers and keys.
 
-Three tenants share the settings' key. What they use is judged by the account that they share
-(account.py), in its own tokens: all that was billed to a tenant may exceed its limit by less than
-its largest call, and the ledger may never hold less than was billed. No request may reach an object
-of another tenant, and no answer may name one.
+Three tenants share the settings' key. Their use is checked against their shared account
+(account.py), in its own tokens: the billed use of a tenant may exceed its limit by less than its
+largest call, and the ledger may never have less than the bill. No request may reach an object of
+another tenant, and no response may name one.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ async def _fill(store: Store) -> None:
 
 
 async def _fault(url: str, *, is_filled: bool) -> str:
-    """What is wrong with a store after death came to who opened it; nothing, if all is well."""
+    """Return the faults of a store after its migration was killed; empty if there are none."""
     store = await open_store(url)
     try:
         if not is_filled:
@@ -52,7 +52,8 @@ async def _fault(url: str, *, is_filled: bool) -> str:
         turns = await store.turns(SCOPE.of("talk"))
         if [number.number for number in turns] != list(range(1, len(MESSAGES) + 1)):
             return f"{len(turns)} turns are left"
-        await store.link(SCOPE.of("talk"), ["resp_1"])  # what the first version had no table for
+        # a record without a table in the first version
+        await store.link(SCOPE.of("talk"), ["resp_1"])
         damages = await store.verify(SCOPE)
         return f"damaged: {damages[0]}" if damages else ""
     finally:

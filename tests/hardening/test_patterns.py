@@ -18,7 +18,7 @@ from tests.hardening.patterns import attacked, attacks
 SHORT = {place: argument.characters for place, argument in ARGUED.items() if argument.characters}
 """Patterns that are not linear, and the characters that their callers let them see."""
 MOST_SECONDS = 0.2
-"""What a pattern with a bound may take at its bound."""
+"""Seconds that a bounded pattern may take at its bound."""
 
 BAD = {
     r"(a+)+$": "search",

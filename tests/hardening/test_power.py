@@ -1,7 +1,7 @@
-"""The power goes at any moment of a store's work: what was acknowledged is there, all is sound.
+"""A power cut at any moment of a store's work: acknowledged writes are there, and all is sound.
 
-A run of the real store is recorded on a disk that notes every write and flush; then the power is
-cut at many moments of it, and each time another part of what was not flushed is lost.
+A run of the real store is recorded on a disk that records every write and flush; then the power is
+cut at many moments, and each time another subset of unflushed writes is lost.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ async def _put(store: Store, disk: Disk, lane: int, steps: int) -> None:
 
 
 async def _talk(store: Store, disk: Disk, steps: int) -> None:
-    """Turns, and all that changes or removes what others must not lose by it."""
+    """Add turns, and run all operations that change or remove records which others must keep."""
     scope = SCOPE.of("talk")
     for number in range(1, steps + 1):
         message = f"message {number}".encode()
@@ -94,7 +94,7 @@ async def _nothing() -> None:
 
 
 async def _lost(folder: Path, acknowledged: set[tuple[str, int, int]]) -> str:
-    """What is missing or unsound in a store that was found after a power cut."""
+    """Return the missing or damaged records of a store after a power cut."""
     try:
         store = await open_store(f"sqlite:///{folder / FILE}")
     except StoreError as error:

@@ -43,14 +43,14 @@ def _messages(got: Got) -> list[bytes]:
 
 
 def _begins_with(now: list[bytes], before: list[bytes]) -> bool:
-    """Return whether messages go on from others: results may stand in one with what follows."""
+    """Return whether messages continue others: results may be merged with the following message."""
     last = len(before) - 1
     is_same = now[:last] == before[:last] and len(now) > last
     return is_same and now[last].startswith(before[last].removesuffix(b"]}"))
 
 
 def _wrong(client: Client, model: Model, seen: Seen, sent: list[Got]) -> Iterator[str]:
-    """Yield what is wrong with one answer and the requests that it took."""
+    """Yield the violations in one answer and its requests."""
     said = "".join(seen.texts)
     if said.split() != model.texts.split():
         yield f"the client reads {said[:200]!r}, the model wrote {model.texts[:200]!r}"
@@ -77,7 +77,7 @@ def _value(arguments: str) -> Any:
 
 
 def _wrong_prefix(sent: list[Got]) -> Iterator[str]:
-    """Yield which request of an answer does not go on from the one before it."""
+    """Yield the requests of an answer that do not continue the previous one."""
     for n, (before, now) in enumerate(pairwise(map(_messages, sent)), start=2):
         if now[: len(before)] != before:
             yield f"request {n} of {len(sent)} changes what was sent"
@@ -91,7 +91,7 @@ class Talk:
         self.before: list[Got] = []
         """What reached the provider in the turn before."""
         self.recovered = 0
-        """Turns whose first request went out again, because a later one was refused."""
+        """Turns whose first request was sent again, because a later one was refused."""
         self.is_kept = False
         """Whether hidden calls of that turn are brought back."""
 
@@ -99,7 +99,7 @@ class Talk:
         """Whether history was folded in that turn, perhaps between two of its requests."""
 
     async def turn(self, chance: random.Random, number: int) -> list[str]:
-        """Take one turn; return what is wrong with it."""
+        """Take one turn; return its violations."""
         client = self.client
         model = Model(chance, number, frozenset(client.names))
         self.provider.model = model
@@ -132,7 +132,7 @@ class Talk:
             wrong += self._wrong_replay(sent[0])
         calls = max(len(script.calls) for script in model.scripts)
         self.is_kept = bool("".join(seen.texts).strip() or seen.calls) and calls <= MOST_CALLS
-        # The next request goes on from the folded one, which perhaps did not go out in this turn.
+        # The next request continues the folded one, which may not have been sent in this turn.
         self.is_kept &= not is_folded
         self.before = sent
         self.is_folded = is_folded
@@ -140,16 +140,17 @@ class Talk:
         return [self._told(model, each) for each in wrong]
 
     def _is_underestimated(self) -> bool:
-        """Return whether the provider found one request too long that the proxy took for short.
+        """Return whether the provider refused one request as too long that the proxy counted as
+        fitting.
 
-        Counts are corrected by what a provider reports, here mostly of small requests: megabytes of
-        one letter then count a tenth too low. The first request goes out again, and is answered.
+        Counts are calibrated by reported usage, here mostly of small requests: megabytes of one
+        letter are then counted a tenth too low. The first request is sent again, and is answered.
         """
         refused = self.provider.refused
         return len(refused) == 1 and refused[0].startswith(_TOO_LONG)
 
     def _wrong_replay(self, first: Got) -> Iterator[str]:
-        """Yield what of the turn before does not stand in this request as it was sent."""
+        """Yield the messages of the previous turn that this request does not repeat as sent."""
         if not self.before:
             return
         now = _messages(first)

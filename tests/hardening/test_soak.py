@@ -1,7 +1,7 @@
 """Four processes remember, assemble, supersede and forget on one store: nothing lost, memory flat.
 
-Each judges what it is given against what it was told is done. Behind them all, what was forgotten
-must not stand anywhere in the files.
+Each checks its results against its acknowledged operations. At the end, no forgotten text may be
+anywhere in the files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST_GROWTH = 40.0
 
 
 def soaked(campaign: Campaign, url: str, seconds: float, processes: int) -> list[str]:
-    """Run them to their end; what was forgotten."""
+    """Run the processes to their end; return the forgotten texts."""
     arguments = (url, "{}", str(campaign.seed), str(seconds))
     children = [
         subprocess.Popen(
@@ -58,7 +58,7 @@ def soaked(campaign: Campaign, url: str, seconds: float, processes: int) -> list
 
 
 def check_file(campaign: Campaign, folder: Path, gone: list[str]) -> None:
-    """Nothing that was forgotten stands in the files."""
+    """Check that no forgotten text is in the files."""
     raw = b"".join(path.read_bytes() for path in folder.iterdir())
     for mark in gone:
         if mark.encode() in raw:

@@ -1,6 +1,6 @@
-"""Whatever bytes come in on a connection: answers in order or an end, and the proxy lives on.
+"""Any bytes on a connection get responses in order or an end, and the proxy survives.
 
-The proxy is a process of its own, so that what it holds can be told from what the fuzzer holds.
+The proxy is a separate process, so that its memory can be distinguished from the fuzzer's.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})[ \r]")
 
 
 def _spoken(address: tuple[str, int], data: bytes) -> bytes:
-    """Send everything, say that it is all, and read until the proxy ends it."""
+    """Send everything, close the sending side, and read until the proxy closes."""
     answer = b""
     with socket.create_connection(address, timeout=PATIENCE) as connection:
         try:
             connection.sendall(data)
             connection.shutdown(socket.SHUT_WR)
         except OSError:
-            pass  # it has ended the connection already: what it said is read
+            pass  # it has closed the connection already: its response is read
         try:
             while piece := connection.recv(65_536):
                 answer += piece
@@ -42,7 +42,7 @@ def _spoken(address: tuple[str, int], data: bytes) -> bytes:
 
 
 def _fault(answer: bytes) -> str:
-    """What is wrong with what was said; nothing, if all is well."""
+    """Return the violation in a response; empty if there is none."""
     if answer and not _STATUS.match(answer):
         return f"no HTTP: {answer[:200]!r}"
     statuses = [int(status) for status in _STATUS.findall(answer)]
@@ -51,7 +51,7 @@ def _fault(answer: bytes) -> str:
 
 
 def _health(child: Child, mother: Nursery, url: str) -> tuple[list[str], int]:
-    """What is wrong with the proxy by now, and the memory that it holds."""
+    """Return the faults of the proxy so far, and its memory."""
     wrong = [
         f"log: {line[:300]}"
         for line in mother.logged().splitlines()
@@ -86,7 +86,7 @@ def _shout(campaign: Campaign, folder: Path, most: int) -> None:
                 for fault in faults:
                     campaign.found(f"by round {number}: {fault}")
         child.kill()
-    # A store in memory grows by what it is told to keep: a tenth of a kilobyte or so a request.
+    # A store in memory grows by its records: a tenth of a kilobyte or so per request.
     if len(resident) > 20 and resident[-1] - resident[len(resident) // 2] > _GROWTH_BYTES:
         campaign.found(f"memory grew: {[held >> 20 for held in resident]}")
     if resident:

@@ -1,8 +1,8 @@
-"""A store that hangs, is locked, killed, replaced, truncated or full: nobody waits for it.
+"""A store that hangs, is locked, killed, replaced, truncated or full delays no request.
 
-Through a real proxy, twelve requests at once while the trouble lasts: each gets the provider's
-answer before it ends, health tells of it, and afterwards all goes on by itself. What was
-acknowledged, that is answered without a warning, is rebuilt byte for byte.
+Twelve requests at once through a real proxy during the failure: each gets the provider's answer
+before the failure ends, health reports it, and service recovers by itself. Acknowledged requests,
+those answered without a warning, are rebuilt byte for byte.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def files_of(path: Path) -> list[Path]:
 
 @contextmanager
 def deleted(_: Running, path: Path) -> Iterator[None]:
-    """All files are gone, and come back under other inodes."""
+    """Delete all files, and restore them under other inodes."""
     copy = path.parent / "copy"
     copy.mkdir()
     for file in files_of(path):
@@ -197,7 +197,7 @@ SQLITE: dict[str, Trouble] = {
 
 
 class Siege:
-    """A proxy, what it has acknowledged, and how long it took to answer."""
+    """A proxy, its acknowledged requests, and its response times."""
 
     def __init__(self, proxy: Running, campaign: Campaign) -> None:
         self.proxy = proxy
@@ -257,7 +257,7 @@ class Siege:
         self.look_for_acknowledged()
 
     def look_at_health(self, trouble: AbstractContextManager[None]) -> None:
-        """Have health tell of a trouble that no request has met."""
+        """Check that health reports a failure that no request has met."""
         assert self.works_again()
         self.proxy.settled()
         assert self.is_healthy()
@@ -371,7 +371,7 @@ def test_health_tells_without_a_request_of_a_sqlite_file_that_is(
 
 
 class HeldAnswer:
-    """An answer that the provider gives when it is told to."""
+    """A provider's response that waits for a signal."""
 
     def __init__(self) -> None:
         self.asked = threading.Event()
@@ -404,7 +404,7 @@ def test_an_answer_ends_while_the_store_is_frozen_and_its_turn_is_written_later(
             with postgres_server.frozen():
                 held.released.set()
                 answered, seconds = sending.result(PATIENCE)  # it is still frozen
-                if not stream:  # the headers of a stream are gone when its turn is written
+                if not stream:  # the headers of a stream are sent before its turn is written
                     assert "not written" in answered.headers["x-holdfast-warning"]
         proxy.settled()
         siege.acknowledged.append((answered.headers["x-holdfast-session"], body))

@@ -1,9 +1,10 @@
-"""Nobody sees, changes or waits for what is another's: in every store, and through the proxy.
+"""Nobody sees, changes or waits for another tenant's records: in every store, and through the
+proxy.
 
-A store is asked at random by three tenants who use the same names for everything. Each has a twin,
-a store of its own that no other asks: what the shared store answers must be what the twin answers.
-The proxy is asked by three keys, with names of their own and of each other; every word of a tenant
-carries its mark, and no mark may turn up in what another is shown or sends.
+Three tenants with the same names for everything call a store at random. Each has a twin, a separate
+store that no other tenant uses: the shared store must return the twin's results. Three keys use the
+proxy, with their own names and each other's; every word of a tenant has its mark, and no mark may
+appear in another tenant's results or requests.
 """
 
 from __future__ import annotations
@@ -45,16 +46,16 @@ from tests.surfaces.proxy.harness import DIALECTS, path_of, request_in
 OPERATIONS = 100_000
 SHORT = 400
 SHORT_OF_STORES = 6_000
-"""So that every call has told something at least once; 400 compared nothing in 25 of them."""
+"""So that every call has returned something at least once; with 400, 25 calls compared nothing."""
 ERA = 1_000
-"""Operations of three tenants, then three others come: what is stored grows with every one."""
+"""Operations of three tenants, before three others start: the stored data grows with every one."""
 _WHOLE = frozenset({"erase", "expire", "export", "restore", "verify", "gc", "stats", "audit"})
 """Calls that read all there is: one in eight is one of them."""
 _WITHOUT_RESULT = frozenset(
     {"answers.hit", "answers.put", "put", "put_summary", "restore", "save_calibration"}
     | {"tools.used", "verify", "ledger.renew", "ledger.settle"}
 )
-"""Calls that return nothing, or faults where there are none; the others must tell something."""
+"""Calls that return nothing, or only faults; the others must return something."""
 PATIENCE = 60.0
 
 # --- stores --------------------------------------------------------------------------------------
@@ -128,7 +129,7 @@ async def _words(store: Store, scope: Scope, _: random.Random) -> Any:
 
 
 def _fact(chance: random.Random) -> Fact:
-    """One of few, so that ids, words and subjects meet, whoever adds them."""
+    """Return one of a few facts, so that ids, words and subjects of different tenants collide."""
     number = chance.randrange(4)
     ref = chance.choice(["m", *_names(chance)])
     return Fact(
@@ -220,7 +221,7 @@ def _reservation(chance: random.Random) -> Reservation:
 
 
 async def _expire(store: Store, scope: Scope, chance: random.Random) -> Any:
-    """Remove what is old, seldom: otherwise there would be little to compare in later calls."""
+    """Remove old records, rarely: otherwise later calls would have little to compare."""
     return await store.expire(scope, 1.5) if chance.random() < 0.2 else None
 
 
@@ -345,7 +346,7 @@ async def _outcome(call: Call, store: Store, scope: Scope, seed: str) -> Any:
 
 
 def _comparable(value: Any) -> Any:
-    """Without what is another's business in no case: bytes on the disk, accesses under way."""
+    """Return a value without fields that may differ: bytes on the disk, pending accesses."""
     match value:
         case Stored(info, data):
             return _comparable(info), data
@@ -477,7 +478,7 @@ def test_no_call_waits_for_the_locks_of_another_tenant(postgres_url: str) -> Non
 
 
 class Tenant(NamedTuple):
-    """One who asks the proxy; the mark is in every word of theirs."""
+    """A tenant of the proxy; the mark is in all its words."""
 
     mark: str
     key: str
@@ -518,7 +519,7 @@ class World:
         ]
 
     async def ask(self, who: Tenant | None, chance: random.Random) -> list[str]:
-        """One request by chance; what is foreign in it."""
+        """Send one random request; return foreign text in its response."""
         kind = chance.choice(("talk", "talk", "talk", "count", "page", "page", "chain"))
         asked = getattr(self, f"_{kind}")(who or chance.choice(ASKING), chance)
         if who is None:
@@ -538,7 +539,7 @@ class World:
         ]
 
     def _refused(self, asked: Asked, answer: Answer) -> list[str]:
-        """Who shows nothing sees nothing."""
+        """Check that a request without a token sees nothing."""
         marks = [tenant.mark for tenant in ASKING if tenant.mark.encode() in answer.body]
         is_open = asked.path.startswith(("/login", "/static/", "/healthz"))
         wrong = [f"{asked.target[:80]} without a token holds {mark}" for mark in marks]
@@ -569,7 +570,7 @@ class World:
         return Asked("POST", path, listed, body)
 
     def _body(self, who: Tenant, chance: random.Random) -> dict[str, Any]:
-        """A conversation that begins like everybody's, names refs of anybody, and says a mark."""
+        """Return a conversation with a shared beginning, refs of any tenant, and a mark."""
         ref = chance.choice(sorted(self.refs))
         lines = "\n".join(f"{n:03} INFO {who.mark} step {chance.randrange(9)}" for n in range(60))
         call = {"id": "call_0", "type": "function",
@@ -655,11 +656,11 @@ PROVIDERS = (
     "/upload/v1", "/download/v1", "/v1internal", "/api/oauth/", "/api/claude_",
     "/api/event_logging/", "/api/hello", "/backend-api/",
 )  # fmt: skip
-"""Where everything is mounted that goes to a provider: talk, counts and what passes through."""
+"""Mounts of all paths to a provider: conversations, counts and forwarded paths."""
 
 
 def test_every_route_of_the_application_is_asked() -> None:
-    """A page is asked for by its route; what has a prefix belongs to the providers."""
+    """A page is requested by its route; prefixes belong to the providers."""
 
     async def work() -> None:
         async with era(**SETTINGS) as proxy:

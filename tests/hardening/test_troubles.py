@@ -1,7 +1,7 @@
-"""Days when the machine itself fails: the disk is full or broken, the clock jumps.
+"""Failures of the machine itself: the disk is full or broken, the clock jumps.
 
-What is acknowledged stays, what cannot be done is a typed error, and when the trouble is over all
-goes on. The proxy answers through all of it; how, its own tests say (tests/surfaces/proxy).
+Acknowledged writes are kept, impossible operations raise a typed error, and service recovers when
+the failure is over. The proxy answers throughout; see tests/surfaces/proxy.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::holdfast.tokens.counter.Unknown
 
 
 EXPECTED = ("event=not_written", "event=store_unavailable", "status 503")
-"""What may be said while the disk fails."""
+"""Allowed log lines while the disk fails."""
 
 
 class Trouble:
@@ -65,7 +65,7 @@ def _content(number: int) -> Content:
 
 
 async def _suffer(url: str, disk: Disk, folder: Path, chance: random.Random) -> str:
-    """Write on a failing disk; what is wrong in the end, if anything is."""
+    """Write on a failing disk; return the faults at the end, if any."""
     trouble = Trouble(chance)
     store = await open_store(url)
     disk.fault = trouble
@@ -118,7 +118,7 @@ async def _remembered(store: Store, acknowledged: list[int], turns: int) -> str:
     numbers = [stored.number for stored in await store.turns(SCOPE.of("talk"), limit=1000)]
     if numbers != list(range(1, turns + 1)):
         return f"{turns} turns were acknowledged, there are {numbers}"
-    await store.put(SCOPE.of("contents"), [_content(STEPS)])  # all goes on
+    await store.put(SCOPE.of("contents"), [_content(STEPS)])  # everything works again
     damages = await store.verify(SCOPE)
     return f"damaged: {damages[0]}" if damages else ""
 
@@ -251,7 +251,7 @@ async def _jump(campaign: Campaign, folder: Path, rounds: int) -> None:
 
 
 async def _disorder(store: Store) -> list[str]:
-    """What the clock has spoilt of sessions and contents."""
+    """Return the sessions and contents that the clock has damaged."""
     wrong = []
     for scope in await store.scopes():
         for record in await store.sessions(scope):

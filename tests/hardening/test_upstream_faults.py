@@ -1,4 +1,6 @@
-"""Upstreams that fail in every way, in every order: the client is told, and the session goes on."""
+"""Upstreams that fail in every way, in every order: the client gets an error, and the session
+continues.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ FAULTS: tuple[Fault, ...] = (
     *(faults.usage_of(tokens) for tokens in (0, 10**12)),
 )
 _OWN = frozenset({502, 504})
-"""What the proxy itself says of an upstream that failed; else it is what the upstream said."""
+"""The proxy's own statuses for a failed upstream; others are the upstream's."""
 
 
 def _script(chance: random.Random) -> list[Turn]:

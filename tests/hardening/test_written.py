@@ -1,4 +1,4 @@
-"""Whoever has the end of an answer can have its request rebuilt: its turn is written before."""
+"""After the end of a response its request can be rebuilt: its turn is written before."""
 
 from __future__ import annotations
 

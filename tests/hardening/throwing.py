@@ -1,4 +1,4 @@
-"""Throw a bomb at a running proxy, with a ping beside it, and say what became of both."""
+"""Send a bomb to a running proxy, with pings in parallel, and report both results."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tests.surfaces.proxy.test_server import Process
 
 _PATIENCE = 300.0
 MOST_PAGE_BYTES = 2_000_000
-"""Of a page of the dashboard, whatever it shows."""
+"""Maximum size of a dashboard page."""
 _AFTER = 0.5
-"""Seconds in which pings still count once a bomb was answered: what it leaves may be slow too."""
+"""Seconds in which pings still count after a bomb: its clean-up may be slow too."""
 
 
 class Outcome(NamedTuple):
@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
     cpu_seconds: float
     """Of the proxy itself."""
     worker_seconds: float
-    """Of its workers, those that were killed included."""
+    """CPU seconds of its workers, including killed ones."""
     worst: float
     """The longest that a ping took, in seconds."""
     p99: float
@@ -78,7 +78,7 @@ class Pings:
 
 @contextmanager
 def target(folder: Path, *options: str) -> Iterator[tuple[Process, Blunt]]:
-    """A proxy of its own, as users run it, before a blunt upstream."""
+    """Yield a proxy, as users run it, with a blunt upstream."""
     with Blunt() as upstream:
         process = Process(folder, "--openai", upstream.url, "--anthropic", upstream.url, *options)
         drain = threading.Thread(target=process.stderr.read)  # a full pipe would stop the proxy
@@ -138,7 +138,7 @@ def send(url: str, built: Thrown, body: bytes) -> int:
 
 
 def cpu_seconds(pid: int) -> tuple[float, float]:
-    """Processor time of a process, and of its children, those that have ended included."""
+    """Return the CPU seconds of a process, and of its children, including ended ones."""
     ticks = os.sysconf("SC_CLK_TCK")
     own, ended = _ticks(pid)
     threads = Path(f"/proc/{pid}/task").iterdir()

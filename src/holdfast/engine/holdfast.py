@@ -30,6 +30,7 @@ from holdfast.assemble import (
 from holdfast.assemble.context import PLAIN
 from holdfast.cite import Citation, CitingRules
 from holdfast.cite import count as count_text
+from holdfast.engine.content_reader import ContentReader
 from holdfast.engine.finding import Chains, SessionFinder
 from holdfast.engine.identity import UNKNOWN, OpenRequest, Sender
 from holdfast.engine.live import LiveSessions, RemovalWatch
@@ -49,7 +50,7 @@ from holdfast.facts import FactIndexCache, Ledger, fact_jobs
 from holdfast.facts.fact_reader import fact_job, is_long_enough
 from holdfast.facts.values import MOST_BYTES
 from holdfast.faults import logged_faults
-from holdfast.fitting import FitOptions, Fitted, fit_request
+from holdfast.fitting import FitOptions, Fitted, plan
 from holdfast.jobs import (
     FoldSummaries,
     SummaryQueue,
@@ -490,7 +491,10 @@ class Holdfast:
             fitted = await known.fit(body, options)
             self.live.weigh(known, await known.weighed())
             return fitted
-        work = partial(fit_request, body, calibration=self.calibration)
+
+        def work(options: FitOptions, reader: ContentReader) -> Fitted:
+            return reader.finish(plan(body, options, calibration=self.calibration))
+
         told, workers = self._learn_soon, self.workers
         return await fit_and_store(
             self.store, self.scope, workers, size_of(body), options, work, told=told

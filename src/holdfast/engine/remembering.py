@@ -30,7 +30,7 @@ from holdfast.assemble.working_set_builder import gather
 from holdfast.engine.session import COMPARING, Session, size_of
 from holdfast.errors import PrivacyError
 from holdfast.expand.tool import NAME
-from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
+from holdfast.fitting import FitOptions, FitPlan, FitState, Fitted, plan
 from holdfast.privacy import find
 from holdfast.tokens.counter import Correction
 from holdfast.trim.provenance import edits_of
@@ -108,15 +108,15 @@ class Histories:
             state: FitState | None = None,
             hidden: Sequence[Kept] = (),
             calibration: Correction | None = None,
-        ) -> Fitted:
+        ) -> FitPlan | Fitted:
             assembled = None
             if isinstance(body, Conversation) and not _went_out(body, state):
                 assembled = assemble_request(body, options, turn, calibration)
-            return assembled or fit_request(
+            return assembled or plan(
                 body, options, state=state, hidden=hidden, calibration=calibration
             )
 
-        return Assembled(await session.fit(asked, options, maker=make, size=size))
+        return Assembled(await session.fit(asked, options, planner=make, size=size))
 
     async def _remember(
         self, session: str, asked: Conversation, parts: RequestParts, options: FitOptions

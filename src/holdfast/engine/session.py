@@ -25,6 +25,7 @@ from holdfast.engine.accounting import (
     turn_usage,
     with_tools,
 )
+from holdfast.engine.content_reader import ContentReader
 from holdfast.engine.heads import let_go_of, sharing
 from holdfast.engine.identity import OpenRequest, Sender
 from holdfast.engine.put_back import JOURNAL, PutBack, Wishes
@@ -46,7 +47,7 @@ from holdfast.errors import (
     SettingsError,
     StoreError,
 )
-from holdfast.fitting import FitOptions, FitState, Fitted, fit_request
+from holdfast.fitting import FitOptions, FitPlan, FitState, Fitted, plan
 from holdfast.fitting.open_ahead import search_bytes
 from holdfast.fitting.restore import hidden_again, names_behind
 from holdfast.jobs import FoldSummaries
@@ -63,8 +64,8 @@ from holdfast.workers import LARGE_BYTES, Workers
 _MOST_HIDDEN = 200
 
 
-class Maker(Protocol):
-    """Makes the request that goes out: `fit_request`, or what assembles a turn."""
+class Planner(Protocol):
+    """Plans the request that goes out: `plan`, or the function that assembles a turn."""
 
     def __call__(
         self,
@@ -74,8 +75,8 @@ class Maker(Protocol):
         state: FitState | None = None,
         hidden: Sequence[Kept] = (),
         calibration: Correction | None = None,
-    ) -> Fitted:
-        """A request within its limit."""
+    ) -> FitPlan | Fitted:
+        """Return the plan of a request within its limit, or the request."""
 
 
 class Session:
@@ -263,20 +264,20 @@ class Session:
         options: FitOptions | None = None,
         *,
         limit: int | None = None,
-        maker: Maker = fit_request,
+        planner: Planner = plan,
         size: int = 0,
     ) -> Fitted:
         """Make the session's next request fit; what left it is stored when this returns.
 
-        `limit` is that of the options, which are the session's own if none are given. `maker`
-        makes the request that goes out, of what the client asked and what went out before; it
-        works on at least `size` bytes.
+        `limit` is that of the options, which are the session's own if none are given. `planner`
+        plans the request that goes out, from the client's request and the one before; it works on
+        at least `size` bytes.
         """
         options = with_limit(options or self.options, limit)
         async with self._fitting:  # the next goes on from what this one sends
             body = await self._shared(body)
             options = await self._with_wishes(options)
-            work = partial(self._fitted, body, maker=maker)
+            work = partial(self._fitted, body, planner=planner)
             size = max(size, _size(body, self.state), search_bytes(body, self.state, options))
             fitted = await fit_and_store(
                 self._store, self.scope, self._workers, size, options, work, told=self.told
@@ -320,25 +321,25 @@ class Session:
         """What the next request would be; nothing is stored or remembered."""
         body = await self._shared(body)
         options = await self._with_wishes(options or self.options)
-        options = msgspec.structs.replace(
-            options, citer=self._workers.citer(), matcher=self._workers.matcher()
-        )
         size = max(_size(body, self.state), search_bytes(body, self.state, options))
-        return await self._workers.off_loop(size, partial(self._fitted, body, options))
+        reader = ContentReader(self._workers)
+        return await self._workers.off_loop(size, partial(self._fitted, body, options, reader))
 
-    def _fitted(self, body: object, options: FitOptions, maker: Maker = fit_request) -> Fitted:
+    def _fitted(
+        self, body: object, options: FitOptions, reader: ContentReader, planner: Planner = plan
+    ) -> Fitted:
         if "refuse" in (options.rules.privacy, self.options.rules.privacy):
             self._writer.refuse_secrets()
-        make = partial(
-            maker, body, state=self.state, hidden=self.hidden, calibration=self._calibration
+        planned = partial(
+            planner, body, state=self.state, hidden=self.hidden, calibration=self._calibration
         )
         if options.whole:
             # What people want whole never keeps a request from being sent: then it is as before.
             with suppress(BudgetExceededError, ContextOptimizationError):
-                fitted = make(options)
+                fitted = reader.finish(planned(options))
                 if not hidden_again(fitted.state, options.whole):
                     return fitted
-        return make(msgspec.structs.replace(options, whole=frozenset()))
+        return reader.finish(planned(msgspec.structs.replace(options, whole=frozenset())))
 
     async def _with_wishes(self, options: FitOptions) -> FitOptions:
         if not self.record.turns:
@@ -533,14 +534,13 @@ async def fit_and_store(  # noqa: PLR0913 - all that a request goes through
     workers: Workers,
     size: int,
     options: FitOptions,
-    work: Callable[[FitOptions], Fitted],
+    work: Callable[[FitOptions, ContentReader], Fitted],
     *,
     told: Told | None = None,
 ) -> Fitted:
     """Make a request fit; what left it is stored when this returns."""
     while True:
-        options = msgspec.structs.replace(options, citer=workers.citer(), matcher=workers.matcher())
-        fitted = await workers.off_loop(size, partial(work, options))
+        fitted = await workers.off_loop(size, partial(work, options, ContentReader(workers)))
         try:
             if fitted.contents:
                 await store.put(scope, fitted.contents)

@@ -8,7 +8,7 @@ with each other and with the text that a model sees already.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -63,10 +63,6 @@ class MatchRules(msgspec.Struct, frozen=True, kw_only=True):
     """Our words behind the ref."""
     max_tokens: int = 300
     privacy: Policy = "mask"
-
-
-Matcher = Callable[[str, bytes, str, str, MatchRules], ContentMatch]
-"""(ref, content, kind, question, rules) → match."""
 
 
 def match_content(

@@ -1,20 +1,19 @@
 """Cite long tool results when they arrive; the same message gets the same citation every time.
 
-What is cited is the policy's to say: see policy.py. What a citation depends on is all in the
-conversation: the result, the call, what stands before it, and the user's last question.
+The policy decides what is cited: see policy.py. A citation depends on the conversation alone: the
+result, the call, what is sent before it, and the user's last question.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from holdfast.cite import Citation, CitingRules, is_long
 from holdfast.cite.remainder import REPEATED
-from holdfast.errors import PrivacyError
 from holdfast.expand.tool import NAME, OTHER_NAME, is_opener
 from holdfast.fitting.context_pressure import LEAST_CACHED, ContextPressure, ToolCost
 from holdfast.fitting.draft import Draft, standing_for
@@ -23,7 +22,8 @@ from holdfast.fitting.opened import brought_back, cited_by_client, is_opened
 from holdfast.fitting.options import FitOptions
 from holdfast.fitting.originals import Originals
 from holdfast.fitting.pointers import Above, pointed, stays, was_pointed
-from holdfast.fitting.policy import Arrival, Decision, decide, rule_for
+from holdfast.fitting.policy import SHORT, Arrival, Decision, decide, rule_for
+from holdfast.fitting.reads import CiteRequest, Pending, PlanEntry, Steps, citations_of
 from holdfast.fitting.restore import is_kept
 from holdfast.fitting.state import BY_ENDS
 from holdfast.fitting.uses import call_of, calls_before, scalars
@@ -34,7 +34,6 @@ from holdfast.trim.long_texts import question_of
 from holdfast.trim.provenance import refs_of
 from holdfast.wire import DIALECTS, Block, Conversation, Message, ToolCall
 from holdfast.wire.blocks import hollow
-from holdfast.wire.long_strings import utf8
 from holdfast.wire.message import result_texts
 from holdfast.wire.notes import KeyedNote
 from holdfast.wire.running import RunningNote
@@ -46,73 +45,101 @@ _LONG_ERROR = 8_000
 _LARGE = 1_000_000
 """Bytes of a message whose texts are not held beside the bytes of its results."""
 
-Citer = Callable[..., Citation]
-Cited = tuple[tuple[Block, Citation], ...]
-_CITATIONS: KeyedNote[Cited] = KeyedNote("citations", most=4, lasting=False, holds_text=True)
+MessageCitations = tuple[tuple[Block, Citation], ...]
+_CITATIONS: KeyedNote[MessageCitations] = KeyedNote(
+    "citations", most=4, lasting=False, holds_text=True
+)
 """By the rules, and for each result its place, its tool's name and what it is wanted for."""
 
 
-class _Wanted(NamedTuple):
-    """A result that is to be cited, what it is cited by, and why."""
+class LongResult(NamedTuple):
+    """A tool result that may be cited."""
+
+    block: Block
+    call: ToolCall | None
+    """The call that it answers, if that is known."""
+    arrival: Arrival
+
+
+class PlannedResult(NamedTuple):
+    """A result that is to be cited, how, and why."""
 
     block: Block
     content: str | memoryview
-    """What it says, or the JSON string of that where it is large."""
+    """Its text, or the JSON string of it where it is large."""
     tool: str
     question: str
     decision: Decision
     remainder: Citation | None = None
-    """What stands in its place, where that is all but what stands above."""
+    """The result without the lines that are above already, where that takes its place."""
 
-
-Decide = Callable[[Arrival, Sequence[Message], int], Decision]
-"""(a result, the messages, its place) → whether it stays whole."""
-
-
-class Citing(NamedTuple):
-    """How results are cited in a request."""
-
-    rules: CitingRules
-    citer: Citer
-    openers: Collection[str]
-    """The client's own tools that open refs."""
-    decide: Decide
-    least_saved: int = 0
-    """Tokens; what would save less stays whole."""
-    sent_before: Conversation | None = None
-    """The messages before all that may be cited, where they went out before."""
-
-
-class CitedMessage(NamedTuple):
-    """A message with citations in the place of results."""
-
-    message: Message
-    edits: tuple[Edit, ...]
-    citations: tuple[Citation, ...]
+    def request(self, rules: CitingRules) -> CiteRequest:
+        """Return the request for its citation."""
+        decision, content = self.decision, self.content
+        has_rule = isinstance(content, str) and not is_long(content, rules)  # of its tool
+        rules = msgspec.structs.replace(
+            rules,
+            threshold=0 if has_rule else rules.threshold,
+            room=decision.room,
+            shorten_to=decision.threshold,
+        )
+        return CiteRequest(content=content, question=self.question, tool=self.tool, rules=rules)
 
 
 def cite_arrivals(
     draft: Draft, options: FitOptions, measure: Measure, originals: Originals, tool: ToolCost
-) -> Draft:
-    """Cite what it pays to cite among the messages that did not go out before.
+) -> Steps[Draft]:
+    """Cite the results that it pays to cite, among the messages that did not go out before.
 
-    What was opened is never closed again. `tool` says what it takes to offer the tool that opens
+    An opened result is never cited again. `tool` is what it costs to offer the tool that opens
     refs, where nothing was cited before.
     """
-    rules = options.rules
-    pressing, above = ContextPressure(draft, measure, tool), Above(draft.known)
-    sent_before = draft.sent_before
-    points = rules.repeats and stays(draft.now)
+    places: Sequence[int] = range(draft.known, len(draft.now.messages))
+    if options.whole:
+        places = [n for n in places if not is_kept(draft.now.messages[n], options.whole)]
+    policy = _ArrivalPolicy(draft, options.rules, measure, tool)
+    citing = ResultCitations(draft, options.rules, originals, sent_before=draft.sent_before)
+    for n in places:
+        planned = _planned_arrivals(citing, policy, n)
+        if planned:
+            yield from citing.replace(n, planned)
+    return citing.draft()
 
-    def weighed(arrival: Arrival, messages: Sequence[Message], n: int) -> Decision:
-        pressure = pressing.before(messages, n)
+
+def _planned_arrivals(
+    citing: ResultCitations, policy: _ArrivalPolicy, n: int
+) -> list[PlannedResult]:
+    """Decide about the results of a message. No text is held while the contents are read."""
+    results = citing.long_results(n)
+    decisions = [policy.decide(each.arrival, citing.messages, n) for each in results]
+    return citing.planned(n, results, decisions)
+
+
+class _ArrivalPolicy:
+    """Decides about the results of one request, from the first to the last.
+
+    How full the window is at a result depends on the citations of those before it.
+    """
+
+    def __init__(self, draft: Draft, rules: CitingRules, measure: Measure, tool: ToolCost) -> None:
+        self._rules = rules
+        self._pressure = ContextPressure(draft, measure, tool)
+        self._above = Above(draft.known)
+        self._sent_before = draft.sent_before
+        self._points = rules.repeats and stays(draft.now)
+
+    def decide(self, arrival: Arrival, messages: Sequence[Message], n: int) -> Decision:
+        """Return what becomes of a result of the message at `n`."""
+        rules, pressure = self._rules, self._pressure.before(messages, n)
         decision = decide(arrival, pressure, rules)
-        if decision.action == "cite" and _is_asked_again(messages, n, arrival.text, sent_before):
+        if decision.action == "cite" and _is_asked_again(
+            messages, n, arrival.text, self._sent_before
+        ):
             arrival.is_again = True
             decision = decide(arrival, pressure, rules)
-        if not points or rule_for(arrival.tool, rules) != "auto":
+        if not self._points or rule_for(arrival.tool, rules) != "auto":
             return decision
-        rest = above.pointing(arrival, messages, n, rules, with_ref=not pressure.opening)
+        rest = self._above.pointing(arrival, messages, n, rules, with_ref=not pressure.opening)
         if rest is None or (decision.action == "whole" and was_pointed(rest, messages[:n])):
             return decision
         if pressure.before + rest.fidelity.to_tokens < LEAST_CACHED:
@@ -125,120 +152,199 @@ def cite_arrivals(
         arrival.remainder = rest
         return Decision("repeat", "it stands above already")
 
-    places: Sequence[int] = range(draft.known, len(draft.now.messages))
-    if options.whole:
-        places = [n for n in places if not is_kept(draft.now.messages[n], options.whole)]
-    citing = Citing(rules, options.citer, openers(draft.asked), weighed, sent_before=sent_before)
-    return cite_at(places, draft, citing, originals)
-
 
 def openers(asked: Conversation) -> set[str]:
-    """The client's own tools that open refs: they are ours by their words."""
+    """Return the names of the client's own tools that open refs, as their descriptions tell."""
     return {tool.name for tool in offered_tools(asked) if is_opener(tool)}
 
 
-def cite_at(places: Sequence[int], draft: Draft, citing: Citing, originals: Originals) -> Draft:
-    """Cite the results of messages at some places, as far as they may not stay whole."""
-    messages = list(draft.now.messages)
-    edits: list[Edit] = []
-    for n in places:
-        shown = messages[n]
-        # What was pointed to may give way beside it: then its own original is cited as well, if
-        # that is no longer than the pointers are.
-        messages[n] = pointed(shown)
-        cited = cited_message(messages, n, draft.origins[n][0], citing)
-        if cited is None or (messages[n] is not shown and cited.message.size >= shown.size):
-            messages[n] = shown
-            continue
-        messages[n] = cited.message
-        edits.extend(cited.edits)
-        for citation in cited.citations:
+class ResultCitations:
+    """Puts citations in the place of results, message by message."""
+
+    def __init__(
+        self,
+        draft: Draft,
+        rules: CitingRules,
+        originals: Originals,
+        *,
+        least_saved: int = 0,
+        sent_before: Conversation | None = None,
+    ) -> None:
+        self.messages = list(draft.now.messages)
+        """All messages, with the citations that are made so far."""
+        self._draft = draft
+        self._rules = rules
+        self._originals = originals
+        self._least_saved = least_saved
+        """Tokens; a citation that saves less is not used."""
+        self._sent_before = sent_before
+        """The messages before all that may be cited, where they went out before."""
+        self._openers = openers(draft.asked)
+        self._edits: list[Edit] = []
+        self._decisions: list[PlanEntry] = []
+
+    def draft(self) -> Draft:
+        """Return the request with the citations."""
+        draft = self._draft
+        if self._edits:
+            draft = draft.with_messages(tuple(self.messages), *self._edits)
+        return draft.with_decisions(self._decisions)
+
+    def long_results(self, n: int) -> list[LongResult]:
+        """Return the results of a message that are long enough to be cited.
+
+        A result that points above is taken as the client sent it: its own original is cited, if
+        that is no longer than the pointers are.
+        """
+        message = pointed(self.messages[n])
+        if not message.results:
+            return []
+        calls: list[ToolCall] | None = None
+        results = []
+        for result, block, text in result_texts(message):
+            if not (self._rules.tools or is_long(text, self._rules)):
+                continue  # most results are short, and cost no more than this
+            if result.is_error and len(result.text) <= _LONG_ERROR:
+                continue
+            calls = calls_before(self.messages, n) if calls is None else calls
+            call = call_of(result, message, calls)
+            tool = result.name or (call.name if call is not None else "")
+            arguments = None if call is None else call.arguments
+            results.append(LongResult(block, call, Arrival(text, tool=tool, arguments=arguments)))
+        return results
+
+    def replace(self, n: int, planned: Sequence[PlannedResult]) -> Steps[None]:
+        """Put citations in the place of the results of a message that are planned to be cited."""
+        shown, message = self.messages[n], pointed(self.messages[n])
+        index = self._draft.origins[n][0]
+        citations = yield from self._citations(message, index, planned)
+        if not citations:
+            return
+        reasons = {each.block.slot: each.decision.reason for each in planned}
+        edits = tuple(_edit(citation, reasons[b.slot], index) for b, citation in citations)
+        cited = _with_citations(message, citations, edits)
+        if message is not shown and cited.size >= shown.size:
+            return
+        self.messages[n] = cited
+        self._edits.extend(edits)
+        for _, citation in citations:
             if citation.content is not None:
-                originals.cited(citation.content)
-    return draft.with_messages(tuple(messages), *edits) if edits else draft
+                self._originals.cited(citation.content)
+
+    def planned(
+        self, n: int, results: Sequence[LongResult], decisions: Sequence[Decision]
+    ) -> list[PlannedResult]:
+        """Return the results that are to be cited, and note those that stay whole."""
+        message = pointed(self.messages[n])
+        planned = []
+        before = self.messages
+        for (block, call, arrival), decision in zip(results, decisions, strict=True):
+            text = arrival.text
+            if decision.action == "whole":
+                if decision is not SHORT:
+                    self._decisions.append(_entry(arrival, decision, self._draft.origins[n][0]))
+            elif not (
+                brought_back(message, text)
+                or is_opened(before, n, text, call, self._rules, self._openers)
+                or cited_by_client(text, self._rules)
+            ):
+                question = _question(self._last_question(n), call)
+                planned.append(
+                    PlannedResult(block, text, arrival.tool, question, decision, arrival.remainder)
+                )
+        if any(each.remainder is None for each in planned):
+            # A pointer without a ref is put back before a fold, which takes a message of its own.
+            planned = [p for p in planned if p.remainder is None or _shows_ref(p.remainder)]
+        if planned and message.size > _LARGE:
+            _let_texts_go(message, planned)
+        return planned
+
+    def _citations(
+        self, message: Message, index: int, planned: Sequence[PlannedResult]
+    ) -> Steps[MessageCitations]:
+        """Return the citations for results, as far as they save enough."""
+        if not planned:
+            return ()
+        key = (
+            self._rules,
+            tuple(
+                (p.block.slot, p.tool, p.question, p.decision, p.remainder and p.remainder.text)
+                for p in planned
+            ),
+        )
+        citations = _CITATIONS.get(message, key)
+        if citations is None:
+            made = yield from self._made(planned, index)
+            pairs = zip((hollow(p.block) for p in planned), made, strict=True)
+            citations = tuple((b, citation) for b, citation in pairs if citation is not None)
+            if citations:
+                message.let_texts_go()  # its originals are in the citations, once and not twice
+            _CITATIONS.put(message, key, citations)
+        return tuple(
+            (block, citation)
+            for block, citation in citations
+            if citation.fidelity.from_tokens - citation.fidelity.to_tokens >= self._least_saved
+        )
+
+    def _made(self, planned: Sequence[PlannedResult], index: int) -> Steps[list[Citation | None]]:
+        """Return a citation for each result; None for one that stays as it is."""
+        requests = [p.request(self._rules) if p.remainder is None else None for p in planned]
+        reads = tuple(request for request in requests if request is not None)
+        made: list[Citation | None] = []
+        if reads:
+            edits = (*self._draft.edits, *self._edits)
+            entries = (_planned_entry(*pair, index) for pair in zip(planned, requests, strict=True))
+            decisions = (*self._draft.decisions, *self._decisions, *entries)
+            made = yield from citations_of(Pending(reads, edits, decisions))
+        answers = iter(made)
+        all_made = [p.remainder or next(answers) for p in planned]
+        return [one if one is not None and one.ref_id else None for one in all_made]
+
+    def _last_question(self, n: int) -> Message | None:
+        """Return the last question of the user's before a message; often the first of hundreds."""
+        before = self._sent_before
+        if before is None:
+            return _asking(None, self.messages[:n])
+        return _asking(_QUESTION.over(before), self.messages[len(before.messages) : n])
 
 
-def cited_message(
-    messages: Sequence[Message], n: int, index: int, citing: Citing
-) -> CitedMessage | None:
-    """A message with citations; None if all its results stay. `index` is its place to clients."""
-    if not messages[n].results:
-        return None
-    wanted = _to_be_cited(messages, n, citing)
-    if wanted and messages[n].size > _LARGE:
-        _let_texts_go(messages[n], wanted)
-    citations = _citations(messages[n], wanted, citing)
-    if not citations:
-        return None
-    reasons = {result.block.slot: result.decision.reason for result in wanted}
-    edits = tuple(_edit(citation, reasons[b.slot], index) for b, citation in citations)
-    cited = tuple(citation for _, citation in citations)
-    return CitedMessage(_with_citations(messages[n], citations, edits), edits, cited)
+def _entry(arrival: Arrival, decision: Decision, index: int) -> PlanEntry:
+    tokens = arrival.known_tokens
+    return PlanEntry(
+        decision.action,
+        f"result of {arrival.tool or 'a tool'}",
+        decision.reason,
+        f"message {index}",
+        tokens,
+        tokens,
+    )
 
 
-def _let_texts_go(message: Message, wanted: list[_Wanted]) -> None:
-    """Have large results as they are written: each is bytes of its own once it is cited.
+def _planned_entry(planned: PlannedResult, request: CiteRequest | None, index: int) -> PlanEntry:
+    """Return the entry for a result whose citation may not be made yet."""
+    decision, remainder = planned.decision, planned.remainder
+    to_tokens = None if remainder is None else remainder.fidelity.to_tokens
+    return PlanEntry(
+        decision.action,
+        f"result of {planned.tool or 'a tool'}",
+        decision.reason,
+        f"message {index}",
+        len(planned.content) // 4,
+        to_tokens if request is None else request.most_tokens,
+    )
+
+
+def _let_texts_go(message: Message, planned: list[PlannedResult]) -> None:
+    """Hold large results as the bytes they are written in: each is stored once it is cited.
 
     As a text beside these bytes and the body, one of 20 MB is in memory three times; six times if
     there is an emoji in it.
     """
-    for n, result in enumerate(wanted):
+    for n, result in enumerate(planned):
         written = string_at(msgspec.Raw(message.span), result.block.slot)
         if written is not None:
-            wanted[n] = result._replace(block=hollow(result.block), content=written)
+            planned[n] = result._replace(block=hollow(result.block), content=written)
     message.let_texts_go()
-
-
-def _citations(message: Message, wanted: Sequence[_Wanted], citing: Citing) -> Cited:
-    if not wanted:
-        return ()
-    rules, citer = citing.rules, citing.citer
-    key = (
-        rules,
-        tuple(
-            (r.block.slot, r.tool, r.question, r.decision, r.remainder and r.remainder.text)
-            for r in wanted
-        ),
-    )
-    citations = _CITATIONS.get(message, key)
-    if citations is None:
-        pairs = ((hollow(result.block), _citation(result, rules, citer)) for result in wanted)
-        citations = tuple((b, citation) for b, citation in pairs if citation and citation.ref_id)
-        if citations:
-            message.let_texts_go()  # its originals are in the citations, once and not twice
-        _CITATIONS.put(message, key, citations)
-    return tuple(
-        (block, citation)
-        for block, citation in citations
-        if citation.fidelity.from_tokens - citation.fidelity.to_tokens >= citing.least_saved
-    )
-
-
-def _to_be_cited(messages: Sequence[Message], n: int, citing: Citing) -> list[_Wanted]:
-    rules = citing.rules
-    calls: list[ToolCall] | None = None
-    wanted = []
-    for result, block, text in result_texts(messages[n]):
-        if not (rules.tools or is_long(text, rules)):
-            continue  # most results are short, and cost no more than this
-        if result.is_error and len(result.text) <= _LONG_ERROR:
-            continue
-        calls = calls_before(messages, n) if calls is None else calls
-        call = call_of(result, messages[n], calls)
-        caller = result.name or (call.name if call is not None else "")
-        arrival = Arrival(text, tool=caller, arguments=None if call is None else call.arguments)
-        decision = citing.decide(arrival, messages, n)
-        if decision.action != "whole" and not (
-            brought_back(messages[n], text)
-            or is_opened(messages, n, text, call, rules, citing.openers)
-            or cited_by_client(text, rules)
-        ):
-            question = _question(_last_question(messages, n, citing), call)
-            wanted.append(_Wanted(block, text, caller, question, decision, arrival.remainder))
-    if any(result.remainder is None for result in wanted):
-        # A pointer without a ref is put back before a fold, which takes a message of its own.
-        wanted = [r for r in wanted if r.remainder is None or _shows_ref(r.remainder)]
-    return wanted
 
 
 def _shows_ref(citation: Citation) -> bool:
@@ -248,7 +354,7 @@ def _shows_ref(citation: Citation) -> bool:
 def _is_asked_again(
     messages: Sequence[Message], n: int, text: str, sent_before: Conversation
 ) -> bool:
-    """Whether a content was cited before, and is not to be seen whole anywhere."""
+    """Return whether a content was cited before, and is whole nowhere in the request."""
     start = len(sent_before.messages)
     digits_shown = _with_digits(_DIGITS_SHOWN.over(sent_before), messages[start:n])
     if not digits_shown:
@@ -272,40 +378,16 @@ _DIGITS_SHOWN: RunningNote[frozenset[str]] = RunningNote("digits", frozenset(), 
 """The first digits of all refs that messages show."""
 
 
-def _citation(result: _Wanted, rules: CitingRules, citer: Citer) -> Citation | None:
-    if result.remainder is not None:
-        return result.remainder
-    decision, content = result.decision, result.content
-    has_rule = isinstance(content, str) and not is_long(content, rules)  # of its tool
-    rules = msgspec.structs.replace(
-        rules,
-        threshold=0 if has_rule else rules.threshold,
-        room=decision.room,
-        shorten_to=decision.threshold,
-    )
-    try:
-        text = content if isinstance(content, str) else utf8(content)
-        return citer(text, question=result.question, tool=result.tool, rules=rules)
-    except PrivacyError:
-        return None  # what may not be stored is not taken out either
-
-
-def _with_citations(message: Message, citations: Cited, edits: tuple[Edit, ...]) -> Message:
-    """A message with citations in the place of its long results."""
+def _with_citations(
+    message: Message, citations: MessageCitations, edits: tuple[Edit, ...]
+) -> Message:
+    """Return a message with citations in the place of its long results."""
     dialect = DIALECTS[message.dialect]
     span: bytes | msgspec.Raw = message.span
     for block, citation in citations:
         span = splice(span, block.slot, encode(dialect.content(block, citation.text)))
     refs = tuple(citation.ref_id for _, citation in citations if _shows_ref(citation))
     return standing_for(Message(span, message.role, dialect), (message,), edits, refs)
-
-
-def _last_question(messages: Sequence[Message], index: int, citing: Citing) -> Message | None:
-    """The message before a place in which the user asked last: often the first of hundreds."""
-    before = citing.sent_before
-    if before is None:
-        return _asking(None, messages[:index])
-    return _asking(_QUESTION.over(before), messages[len(before.messages) : index])
 
 
 def _asking(earlier: Message | None, messages: Sequence[Message]) -> Message | None:
@@ -315,9 +397,9 @@ def _asking(earlier: Message | None, messages: Sequence[Message]) -> Message | N
 _QUESTION: RunningNote[Message | None] = RunningNote("last question", None, _asking)
 
 
-def _question(asked: Message | None, call: ToolCall | None) -> str:
-    """What the result is wanted for: the user's last question, and what the call asks."""
-    words = [] if asked is None else [question_of(asked)]
+def _question(question: Message | None, call: ToolCall | None) -> str:
+    """Return what a result is wanted for: the user's last question, and the call's arguments."""
+    words = [] if question is None else [question_of(question)]
     if call is not None:
         words.extend(scalars(call.arguments))
     return "\n".join(words)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from holdfast.fitting.reads import PlanEntry
 from holdfast.store.records import Edit, EditAction
 from holdfast.trim.anchors import MARK
 from holdfast.trim.provenance import (
@@ -76,6 +77,8 @@ class Draft(msgspec.Struct, frozen=True):
     frame_edits: tuple[FrameEdit, ...] = ()
     edits: tuple[Edit, ...] = ()
     """What was done this time; what was done before stands with its message."""
+    decisions: tuple[PlanEntry, ...] = ()
+    """Decisions of this time that led to no edit, such as to keep a long result whole."""
 
     @property
     def sent_before(self) -> Conversation:
@@ -95,6 +98,12 @@ class Draft(msgspec.Struct, frozen=True):
             origins=earlier + added,
             edits=self.edits + edits,
         )
+
+    def with_decisions(self, decisions: Sequence[PlanEntry]) -> Draft:
+        """The same request with more decisions on record."""
+        if not decisions:
+            return self
+        return msgspec.structs.replace(self, decisions=(*self.decisions, *decisions))
 
     def with_frame(self, changed: Conversation, edit: Edit, *, new: bool = True) -> Draft:
         """The same messages in a body that was changed around them."""

@@ -15,25 +15,26 @@ that it has edited in them. Which results go depends on the conversation alone, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
 import msgspec
 
-from holdfast.cite import is_long
-from holdfast.errors import PrivacyError
-from holdfast.fitting.cite_results import Citing, cite_at, openers
+from holdfast.cite import CitingRules, is_long
+from holdfast.fitting.cite_results import PlannedResult, ResultCitations
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.options import FitOptions
 from holdfast.fitting.originals import Originals
-from holdfast.fitting.pointers import without_unnamed
-from holdfast.fitting.policy import Arrival, Decision, rule_for
+from holdfast.fitting.pointers import pointed, without_unnamed
+from holdfast.fitting.policy import SHORT, Arrival, Decision, rule_for
+from holdfast.fitting.reads import CiteRequest, Pending, Steps, citations_of
 from holdfast.fitting.tool_offers import offer, offer_in_front
 from holdfast.fitting.uses import scalars, use_of
 from holdfast.tokens import TokenCount
 from holdfast.trim.anchors import AnchorPreservationManager, asks
 from holdfast.trim.chains import Trimmed
+from holdfast.trim.documents import DocumentCitations, DocumentRequest, UnreadDocumentsError
 from holdfast.trim.engine import ContextOptimizationEngine
 from holdfast.trim.long_texts import question_of
 from holdfast.trim.pieces import Bench, pieces_of
@@ -49,25 +50,42 @@ LEAST_SAVED = 100
 """Tokens that a citation must save. An early result that hardly gives anything would move the
 place where the prefix breaks to the front of the request."""
 
-_WHOLE = Decision("whole")
+_EDITED = Decision("whole", "a file that the agent has edited in the last exchanges")
 _GIVES_WAY = Decision("cite", "older than the last exchanges, and the window is nearly full")
 _FILE = re.compile(r"[\w.-]{1,100}\.\w{1,10}\b")
 
 
-def cite_older(draft: Draft, options: FitOptions, originals: Originals) -> Draft:
-    """The request with citations in the place of its older results; the same if none may go."""
+def cite_older(draft: Draft, options: FitOptions, originals: Originals) -> Steps[Draft]:
+    """Put citations in the place of the older results; return the same draft if none may go."""
     rules = options.rules
     edited = _edited_files(draft.now)
+    citing = ResultCitations(draft, rules, originals, least_saved=LEAST_SAVED)
+    for n in _older(draft.now, options):
+        planned = _planned_older(citing, n, edited, rules)
+        if planned:
+            yield from citing.replace(n, planned)
+    return citing.draft()
 
-    def gives_way(arrival: Arrival, messages: Sequence[Message], n: int) -> Decision:
-        if rule_for(arrival.tool, rules) == "never" or not is_long(arrival.text, rules):
-            return _WHOLE
-        if not edited.isdisjoint(_files(arrival.arguments)):
-            return _WHOLE
-        return _GIVES_WAY if _is_own(arrival.text, messages[n]) else _WHOLE
 
-    citing = Citing(rules, options.citer, openers(draft.asked), gives_way, LEAST_SAVED)
-    return cite_at(_older(draft.now, options), draft, citing, originals)
+def _planned_older(
+    citing: ResultCitations, n: int, edited: Set[str], rules: CitingRules
+) -> list[PlannedResult]:
+    """Decide about the results of an older message."""
+    message = pointed(citing.messages[n])
+    results = citing.long_results(n)
+    decisions = [_older_decision(each.arrival, message, edited, rules) for each in results]
+    return citing.planned(n, results, decisions)
+
+
+def _older_decision(
+    arrival: Arrival, message: Message, edited: Set[str], rules: CitingRules
+) -> Decision:
+    """Return whether an older result is cited; files edited in the last exchanges stay."""
+    if rule_for(arrival.tool, rules) == "never" or not is_long(arrival.text, rules):
+        return SHORT
+    if not edited.isdisjoint(_files(arrival.arguments)):
+        return _EDITED
+    return _GIVES_WAY if _is_own(arrival.text, message) else SHORT
 
 
 def _is_own(text: str, message: Message) -> bool:
@@ -141,7 +159,7 @@ def fold(
     floor: int,
     originals: Originals,
     told: Told,
-) -> Folded:
+) -> Steps[Folded]:
     """Bring a request within the limit if folding can, and as low as it is worth while at it.
 
     What models have `told` of messages that were folded before is quoted where these are folded
@@ -159,19 +177,37 @@ def fold(
     if not due and measure.fits(counted):
         return Folded(draft, counted, floor)
     offered = offer(without_unnamed(draft), options, new=True)  # what leaves has a ref
-    cited = cite_older(offered, options, originals) if options.cites else offered
+    cited = offered
+    if options.cites:
+        cited = yield from cite_older(offered, options, originals)
     smallest = Folded(cited, measure.count(cited.now), floor, fits=False)
     enough = (options.high_water - LEAST_GAIN) * measure.most
-    if cited is not offered and measure.size(smallest.counted) <= enough:
+    if len(cited.edits) > len(offered.edits) and measure.size(smallest.counted) <= enough:
         return smallest._replace(fits=True)
     unfolded = offer_in_front(cited, options)
-    steps = _steps(unfolded, measure, options, target, originals, told)
+    documents = _Documents(unfolded, options, originals) if options.cites else None
+    while True:
+        steps = _steps(unfolded, measure, options, target, originals, told, documents=documents)
+        try:
+            folded = _descend(steps, smallest, measure)
+            break
+        except UnreadDocumentsError as unread:
+            assert documents is not None  # noqa: S101 - only they raise it
+            yield from documents.read(unread.requests)
+    if folded.draft.edits in (cited.edits, unfolded.edits) and measure.fits(counted):
+        return Folded(draft, counted, floor)  # there is nothing that may go, and no need to
+    return folded
+
+
+def _descend(steps: Iterator[Folded], smallest: Folded, measure: Measure) -> Folded:
+    """Return the first of ever smaller requests that fits, else the last one.
+
+    It is exhausted if it fits only just, and no later one leaves more room either.
+    """
     for folded in steps:
         smallest = folded
         if measure.fits(folded.counted):
             break
-    if smallest.draft.edits in (cited.edits, unfolded.edits) and measure.fits(counted):
-        return Folded(draft, counted, floor)  # there is nothing that may go, and no need to
     size = measure.size(smallest.counted)
     room = (1 - _TIGHT) * measure.most
     least = size
@@ -180,13 +216,15 @@ def fold(
     return smallest._replace(fits=size <= measure.most, floor=size, exhausted=least > room)
 
 
-def _steps(
+def _steps(  # noqa: PLR0913 - what a ladder is made with
     draft: Draft,
     measure: Measure,
     options: FitOptions,
     target: float,
     originals: Originals,
     told: Told,
+    *,
+    documents: DocumentCitations | None,
 ) -> Iterator[Folded]:
     """Ever smaller requests, from the first that may reach the target on."""
     counted = measure.count(draft.now)
@@ -200,7 +238,7 @@ def _steps(
         measure=lambda piece: measure.tokens(draft.now, piece.messages),
         keep=originals.keep,
         keep_run=originals.keep_run,
-        cite=_document_citer(draft.now, options, originals) if options.cites else None,
+        documents=documents,
         opener=options.rules.opener,
         told=told,
         summary_tokens=options.summary_tokens,
@@ -227,27 +265,42 @@ def estimated_savings(conversation: Conversation, counted: TokenCount) -> dict[s
     return {name: round(each.estimate_savings(pieces)) for name, each in STRATEGIES.items()}
 
 
-def _document_citer(
-    now: Conversation, options: FitOptions, originals: Originals
-) -> Callable[[str, str, int], tuple[str, str]]:
-    """Who cites the document in a user's message, for what is said beside it and asked last."""
-    latest = next(filter(asks, reversed(now.messages)), None)
-    asked_last = "" if latest is None else question_of(latest)
+class _Documents(DocumentCitations):
+    """Citations of the documents that users pasted beside their words."""
 
-    def cite(document: str, beside: str, room: int) -> tuple[str, str]:
-        rules = msgspec.structs.replace(options.rules, room=room)
-        words = dict.fromkeys((beside, asked_last))  # they are the same in the latest message
+    def __init__(self, draft: Draft, options: FitOptions, originals: Originals) -> None:
+        super().__init__()
+        latest = next(filter(asks, reversed(draft.now.messages)), None)
+        self._last_question = "" if latest is None else question_of(latest)
+        self._draft = draft
+        self._rules = options.rules
+        self._originals = originals
+        self._batch = 1
+
+    def read(self, upcoming: Sequence[DocumentRequest]) -> Steps[None]:
+        """Have the next documents cited: each time twice as many as the time before.
+
+        Trimming begins again after each time. One document at a time would take a pass over the
+        conversation for each, all of them at once would cite what needs no citation.
+        """
+        requests = [one for one in dict.fromkeys(upcoming) if one not in self][: self._batch]
+        self._batch *= 2
+        reads = tuple(map(self._request, requests))
+        made = yield from citations_of(Pending(reads, self._draft.edits, self._draft.decisions))
+        for request, citation in zip(requests, made, strict=True):
+            if citation is None:
+                self._originals.refused = True
+            elif citation.content is not None:
+                self._originals.cited(citation.content)
+            shown = ("", "") if citation is None else (citation.ref_id, citation.text)
+            self.put(request, *shown)
+
+    def _request(self, request: DocumentRequest) -> CiteRequest:
+        rules = msgspec.structs.replace(self._rules, room=request.room)
+        # The words beside a document are the last question where it is in the latest message.
+        words = dict.fromkeys((request.beside, self._last_question))
         question = "\n".join(filter(None, words))
-        try:
-            citation = options.citer(document, question=question, tool="", rules=rules)
-        except PrivacyError:
-            originals.refused = True
-            return "", ""
-        if citation.content is not None:
-            originals.cited(citation.content)
-        return citation.ref_id, citation.text
-
-    return cite
+        return CiteRequest(content=request.document, question=question, rules=rules)
 
 
 def keeps_rules(before: Conversation, after: Conversation, model: str) -> bool:

@@ -15,13 +15,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from holdfast.document.pasted import LONGEST_QUESTION, question_in
-from holdfast.errors import PrivacyError
 from holdfast.expand.content_match import ContentMatch, MatchRules, has_own_words, term_worths
 from holdfast.faults import logged_faults
 from holdfast.fitting.draft import Draft, standing_for
 from holdfast.fitting.fold_history import Folded
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.options import FitOptions
+from holdfast.fitting.reads import MatchRequest, Pending, Steps, matches_of
 from holdfast.fitting.state import FitState
 from holdfast.search.passages import hits_by_text
 from holdfast.search.query import Term, terms
@@ -87,7 +87,7 @@ class Candidate(NamedTuple):
     shown_by: Message
 
 
-def open_ahead(folded: Folded, options: FitOptions, measure: Measure) -> Folded:
+def open_ahead(folded: Folded, options: FitOptions, measure: Measure) -> Steps[Folded]:
     """Append the passage that the last message asks for; return the same if none clearly does.
 
     What does not fit beside everything else is left out. An internal error opens nothing.
@@ -98,7 +98,7 @@ def open_ahead(folded: Folded, options: FitOptions, measure: Measure) -> Folded:
     if len(draft.now.messages) <= draft.known or not _may_ask(draft.now.messages[-1]):
         return folded
     with logged_faults("holdfast.fitting").caught("open"):
-        opened = _opened(draft, options, measure)
+        opened = yield from _opened(draft, options, measure)
         if opened is not None:
             counted = measure.count(opened.now)
             if measure.fits(counted):
@@ -138,7 +138,7 @@ def _may_ask(message: Message) -> bool:
     return asks(message) and not message.results
 
 
-def _opened(draft: Draft, options: FitOptions, measure: Measure) -> Draft | None:
+def _opened(draft: Draft, options: FitOptions, measure: Measure) -> Steps[Draft | None]:
     last = draft.now.messages[-1]
     texts = [block for block in last.blocks if isinstance(block, Text) and block.slot]
     own = [block.text for block in own_of(last).blocks if isinstance(block, Text)]
@@ -146,7 +146,18 @@ def _opened(draft: Draft, options: FitOptions, measure: Measure) -> Draft | None
     question = question_in(own[-1]).strip() if own else ""
     if not texts or not 0 < len(question) <= _MOST_QUESTION:
         return None
-    best = _best_candidate(draft.now, question, options)
+    wanted = terms(question)
+    reads = list(_match_requests(_HIDDEN.over(draft.now), question, wanted, options))
+    if not reads:
+        return None
+    requests = tuple(request for request, _ in reads)
+    matches = yield from matches_of(Pending(requests, draft.edits, draft.decisions))
+    candidates = [
+        Candidate(request.ref_id, match, shown_by)
+        for (request, shown_by), match in zip(reads, matches, strict=True)
+        if match is not None
+    ]
+    best = _best_candidate(draft.now, wanted, candidates)
     if best is None:
         return None
     dialect = DIALECTS[last.dialect]
@@ -173,9 +184,9 @@ def _opened(draft: Draft, options: FitOptions, measure: Measure) -> Draft | None
 # --- which content ------------------------------------------------------------------------------
 
 
-def _best_candidate(now: Conversation, question: str, options: FitOptions) -> Candidate | None:
-    wanted = terms(question)
-    candidates = list(_candidates(_HIDDEN.over(now), question, wanted, options))
+def _best_candidate(
+    now: Conversation, wanted: Sequence[Term], candidates: Sequence[Candidate]
+) -> Candidate | None:
     if not candidates:
         return None
     passages = sum(each.match.passages for each in candidates)
@@ -212,10 +223,10 @@ def _best_passage(match: ContentMatch, worths: Sequence[float]) -> tuple[float, 
     return max(((sum(worths[n] for n in held), len(held)) for held in match.best), default=(0.0, 0))
 
 
-def _candidates(
+def _match_requests(
     hidden: Sequence[HiddenMessage], question: str, wanted: Sequence[Term], options: FitOptions
-) -> Iterator[Candidate]:
-    """Yield the contents that hold most of the question, matched against it."""
+) -> Iterator[tuple[MatchRequest, Message]]:
+    """Yield requests for the contents that hold most of the question, and what shows them."""
     held: list[tuple[float, int, HiddenMessage, str]] = []
     left = _MOST_BYTES
     for each in reversed(hidden):
@@ -236,11 +247,8 @@ def _candidates(
         if not ref:
             continue
         kind = "" if ref == each.fold_ref else _kind_of(ref)
-        try:
-            match = options.matcher(ref, data, kind, question, rules)
-        except PrivacyError:
-            continue
-        yield Candidate(ref, match, each.shown_by)
+        request = MatchRequest(ref_id=ref, data=data, kind=kind, question=question, rules=rules)
+        yield request, each.shown_by
 
 
 def _held_share(text: str, wanted: Sequence[Term]) -> float:

@@ -11,8 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.cite import Citation, CitingRules, cite, count
-from holdfast.expand.content_match import ContentMatch, Matcher, MatchRules, match_content
+from holdfast.cite import CitingRules
 from holdfast.tokens import ModelContextRegistry
 from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition
 from holdfast.trim.strategies import ContextStrategy
@@ -44,12 +43,6 @@ LazyMode = Literal["auto", "never"]
 def _no_directory(definitions: Sequence[bytes], _tokens: int) -> str:
     """A directory where nobody writes one: what is there is found by asking."""
     return f"There are {len(definitions)} tools."
-
-
-def _match_here(
-    ref_id: str, data: bytes, kind: str, question: str, rules: MatchRules
-) -> ContentMatch:
-    return match_content(ref_id, data, kind, question, rules, count)
 
 
 class LazyRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,8 +81,6 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
     strategy: str | ContextStrategy = "auto"
     rules: CitingRules = CitingRules()
     """How what leaves is cited and kept."""
-    citer: Callable[..., Citation] = cite
-    """Who cites: `cite`, or what has it done elsewhere and gives the same; see workers/."""
     cites: bool = False
     """Whether long tool results give way to citations when they arrive."""
     opens: bool = False
@@ -97,8 +88,6 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
     opens_ahead: bool = False
     """Whether the passage of a hidden content that a new user message asks for is appended to it:
     see open_ahead.py."""
-    matcher: Matcher = _match_here
-    """Who looks for that passage: `match_content`, or a function that runs it elsewhere."""
     in_place: bool = False
     """Whether a request whose model can open no ref is shortened in place instead of folded: see
     in_place.py. The proxy sets it; agents and adapters open refs themselves."""

@@ -159,6 +159,12 @@ class Arrival:
             return shared.count(VOCABULARY, self.text)
         return sum(map(len, canonical_parts(self.text))) // 4
 
+    @property
+    def known_tokens(self) -> int:
+        """About how many tokens it has, as far as they were counted: for reports."""
+        counted: int | None = self.__dict__.get("tokens")
+        return len(self.text) // 4 if counted is None else counted
+
     @functools.cached_property
     def kind(self) -> str:
         """What its content looks like."""
@@ -217,7 +223,12 @@ class Decision(NamedTuple):
     """Tokens that its citation may take; 0: no more than it needs."""
 
 
-_WHOLE = Decision("whole")
+_NEVER = Decision("whole", "the rule for its tool or the policy is never to cite it")
+SHORT = Decision("whole", "it is not long")
+"""Why most results stay; a plan does not list them."""
+_WORKED_ON = Decision("whole", "there is room, and the agent is about to work on it")
+_UNPAID = Decision("whole", "there is room, and citing it would not pay for the expected openings")
+_CHEAP = Decision("whole", "to hide it would cost more than to keep it")
 SEED = "longer than it needs to be"
 """Why a result is cited where every long one is."""
 
@@ -231,13 +242,13 @@ def decide(
     """Whether a result stays whole or is cited, and why."""
     rule = rule_for(arrival.tool, rules)
     if rule == "never":
-        return _WHOLE
+        return _NEVER
     if rule == "always":
-        return Decision("cite", SEED) if is_long(arrival.text, rules) else _WHOLE
+        return Decision("cite", SEED) if is_long(arrival.text, rules) else SHORT
     if isinstance(rule, int):
         return _over(arrival, rule, f"more than {rule:,} tokens, as the rule for its tool says")
     if not is_long(arrival.text, rules):
-        return _WHOLE
+        return SHORT
     decision = _weighed(arrival, pressure, rules, coefficients)
     if decision.action == "cite" and arrival.is_again:
         left = max(0, pressure.window - pressure.before)
@@ -261,14 +272,14 @@ def _weighed(
         decision = _over(arrival, rules.tokens, f"more than {rules.tokens:,} tokens")
         return decision._replace(room=shown)
     if _is_at_most(arrival, _worth(_least_need(numbers), pressure, numbers)):
-        return _WHOLE  # whatever it is: it need not be looked at
-    if pressure.sees_window and (
-        _is_worked_on(arrival) or not _pays(arrival, pressure, rules, numbers)
-    ):
-        return _WHOLE
+        return _CHEAP  # whatever it is: its kind need not be known
+    if pressure.sees_window and _is_worked_on(arrival):
+        return _WORKED_ON
+    if pressure.sees_window and not _pays(arrival, pressure, rules, numbers):
+        return _UNPAID
     worth = _worth(_need(arrival, numbers), pressure, numbers)
     if _is_at_most(arrival, worth):
-        return _WHOLE
+        return _CHEAP
     return Decision("cite", f"{arrival.tokens:,} tokens, seldom needed again", round(worth), shown)
 
 
@@ -296,7 +307,7 @@ def _saved(arrival: Arrival, pressure: Pressure, rules: CitingRules) -> float:
 def _over(arrival: Arrival, threshold: int, reason: str) -> Decision:
     """Cite what has more tokens than a rule allows."""
     if _is_at_most(arrival, threshold):
-        return _WHOLE
+        return Decision("whole", f"at most {threshold:,} tokens")
     return Decision("cite", reason, threshold)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.fitting.draft import FrameEdit, Origins, origins_of
+from holdfast.fitting.reads import PlanEntry, entry_of
 from holdfast.store.records import Content, Edit
 from holdfast.tokens import TokenCount
 from holdfast.tokens.counter import NOT_RENDERED
@@ -156,6 +157,8 @@ class Fitted(msgspec.Struct, frozen=True):
     claimed for them."""
     final: bool = False
     """Whether the model was asked to come to an end."""
+    decisions: tuple[PlanEntry, ...] = ()
+    """Decisions that led to no edit, such as to keep a long result whole."""
     continuation: Continuation | None = None
     """How it continues its session; None if no session knows."""
 
@@ -173,6 +176,11 @@ class Fitted(msgspec.Struct, frozen=True):
         """
         asked = self.asked_count or self.count
         return max(0, self.tokens + asked.plain - self.unclaimed - self.count.plain)
+
+    @property
+    def plan(self) -> tuple[PlanEntry, ...]:
+        """All that was decided about the request, and why: its edits, and what stays."""
+        return (*map(entry_of, self.edits), *self.decisions)
 
     @property
     def warnings(self) -> tuple[str, ...]:

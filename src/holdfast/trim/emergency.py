@@ -18,6 +18,7 @@ import msgspec
 
 from holdfast.store.records import Edit
 from holdfast.trim.chains import Chain, FoldChain, InTurn, Trimmed, edits_by_piece
+from holdfast.trim.documents import UnreadDocumentsError
 from holdfast.trim.edits import edited, folded, shorten_results, shortened_edit, taken_out
 from holdfast.trim.gists import Gist
 from holdfast.trim.long_texts import (
@@ -27,6 +28,7 @@ from holdfast.trim.long_texts import (
     TextCutter,
     by_age,
     cite_documents,
+    document_requests,
     lengths,
 )
 from holdfast.trim.pieces import Bench, Piece
@@ -89,8 +91,7 @@ class _LastResort:
             for slot in sorted(self._slots, key=lambda slot: slot.source.priority):
                 if self._shorten(slot, most):
                     yield True
-        for slot in self._by_age():
-            yield from self._lessened(slot, partial(cite_documents, bench=self._bench), ROOMS)
+        yield from self._cite_documents()
         yield from self._cut_texts(LONG_TEXT)
         for n, slot in enumerate(self._slots):
             if slot.piece is not None and not slot.piece.anchored and self._take_out(n):
@@ -149,6 +150,17 @@ class _LastResort:
         self.guess -= slot.piece.tokens - tokens
         slot.piece, slot.edits = shorter, (*slot.earlier, edit)
         return True
+
+    def _cite_documents(self) -> Iterator[bool]:
+        """Cite pasted documents; where a citation is not made yet, name all that may follow it."""
+        slots = self._by_age()
+        for n, slot in enumerate(slots):
+            try:
+                yield from self._lessened(slot, partial(cite_documents, bench=self._bench), ROOMS)
+            except UnreadDocumentsError as unread:
+                pieces = [later.piece for later in slots[n:] if later.piece is not None]
+                upcoming = [d for p in pieces for room in ROOMS for d in document_requests(p, room)]
+                raise UnreadDocumentsError((*unread.requests, *upcoming)) from None
 
     def _cut_texts(self, least: int) -> Iterator[bool]:
         """Cut long texts ever shorter, each time from the whole."""

@@ -23,6 +23,7 @@ import msgspec
 from holdfast.document.pasted import TextSpan, document_in, question_in
 from holdfast.store.records import Edit
 from holdfast.trim.anchors import MARK
+from holdfast.trim.documents import DocumentRequest
 from holdfast.trim.edits import edited
 from holdfast.trim.excerpts import middle_cut
 from holdfast.trim.pieces import Bench, Piece
@@ -193,17 +194,15 @@ def cite_documents(piece: Piece, bench: Bench, most: int) -> tuple[Piece, Edit] 
 
     None if there is nothing that may leave.
     """
-    if bench.cite is None:
+    documents = bench.documents
+    if documents is None:
         return None
-    cite = bench.cite
 
     def cited(_: str, whole: str, wholes: Sequence[str]) -> tuple[str, str]:
         start, stop = _document(whole, wholes)
         if stop - start < LEAST_DOCUMENT:
             return "", ""
-        beside = [whole[:start], whole[stop:], *(text for text in wholes if text is not whole)]
-        question = "\n".join(filter(None, map(str.strip, beside)))
-        ref, citation = cite(whole[start:stop], question, most)
+        ref, citation = documents.get(_request(whole, wholes, TextSpan(start, stop), most))
         return ref, f"{whole[:start]}{citation}{whole[stop:]}"
 
     shorter = rewrite_texts(piece, bench, cited)
@@ -211,6 +210,23 @@ def cite_documents(piece: Piece, bench: Bench, most: int) -> tuple[Piece, Edit] 
         return None
     what = "cited a document in a user's message"
     return shorter, edited("cite", what, "nothing else may go", [piece], shorter)
+
+
+def document_requests(piece: Piece, most: int) -> Iterator[DocumentRequest]:
+    """Yield the documents in a piece that `cite_documents` would cite."""
+    for message in piece.messages:
+        wholes = [block.text for block in own_of(message).blocks if isinstance(block, Text)]
+        for whole in wholes if len(texts_of(message)) == len(wholes) else ():
+            document = _document(whole, wholes)
+            if document.size >= LEAST_DOCUMENT:
+                yield _request(whole, wholes, document, most)
+
+
+def _request(whole: str, wholes: Sequence[str], document: TextSpan, most: int) -> DocumentRequest:
+    start, stop = document
+    beside = [whole[:start], whole[stop:], *(text for text in wholes if text is not whole)]
+    words = "\n".join(filter(None, map(str.strip, beside)))
+    return DocumentRequest(whole[start:stop], words, most)
 
 
 def _document(whole: str, wholes: Sequence[str]) -> TextSpan:

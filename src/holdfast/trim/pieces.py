@@ -17,6 +17,7 @@ import msgspec
 from holdfast.store.refs import digest, ref_id
 from holdfast.tokens import TokenCount
 from holdfast.trim.anchors import Anchor, asks
+from holdfast.trim.documents import DocumentCitations
 from holdfast.trim.provenance import Fold, Told, fold_of
 from holdfast.wire import Conversation, Message
 from holdfast.wire.exchanges import stays
@@ -126,9 +127,8 @@ class Bench(msgspec.Struct, frozen=True):
     """(messages of the client's, their tokens) → the ref of the list of them; else as `keep`."""
     opener: str = ""
     """The tool with which the model opens refs in this request; without one none are shown."""
-    cite: Callable[[str, str, int], tuple[str, str]] | None = None
-    """(a document, the question, tokens the citation may take) → its ref and the citation. The ref
-    is empty if it may not be stored; None where nothing is cited."""
+    documents: DocumentCitations | None = None
+    """Citations of pasted documents; None where nothing is cited."""
     told: Told = {}
     """What models have said by now of parts that were folded before."""
     summary_tokens: int = 0

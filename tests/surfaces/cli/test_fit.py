@@ -4,6 +4,7 @@ import json
 
 from holdfast import count, validate
 from holdfast.trim import STRATEGIES
+from tests.fitting.test_citing import chat, log
 from tests.surfaces.harness import TOUR, Cli
 from tests.trim.test_fit import talk
 
@@ -69,3 +70,23 @@ def test_the_result_can_be_written_to_a_file(cli: Cli) -> None:
     result = cli("fit", cli.write("request.json", talk(30)), "--limit", "3000", "--write", path)
     assert result.out == ""
     assert count((cli.folder / "smaller.json").read_bytes()).tokens <= 3000
+
+
+def test_the_plan_is_printed_and_no_request_is_written(cli: Cli) -> None:
+    body = json.dumps(chat(log(3_000), "short"))
+    path = cli.write("request.json", body)
+    explained = json.loads(cli("fit", path, "--limit", "8000", "--explain").out)
+    assert explained["limit"] == 8_000
+    assert explained["tokens"] < 8_000 < explained["asked_tokens"]
+    cited = [entry for entry in explained["plan"] if entry["action"] == "cite"]
+    assert [entry["where"].partition(",")[0] for entry in cited] == ["message 2"]
+    assert cited[0]["why"]
+    assert cited[0]["to_tokens"] < cited[0]["from_tokens"]
+    assert "offer" in {entry["action"] for entry in explained["plan"]}
+
+
+def test_the_plan_names_what_stays_whole_and_why(cli: Cli) -> None:
+    path = cli.write("request.json", json.dumps(chat(log(100))))
+    table = cli("fit", path, "--explain", "--output", "table").out
+    assert "whole" in table
+    assert "result of read_log" in table

@@ -1,7 +1,7 @@
-"""A real Chromium without a screen, driven over its DevTools protocol.
+"""A real headless Chromium, driven over its DevTools protocol.
 
-Everything that a page complains of is kept: console messages, exceptions, refusals by the content
-security policy, dialogs. Waits are for what the browser reports, never for time to pass.
+All complaints of a page are recorded: console messages, exceptions, refusals by the content
+security policy, dialogs. Waits are for events of the browser, never for time to pass.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import aiohttp
 
 BUILD = Path(__file__).parents[3] / "build" / "browser"
-"""Where `make browser` puts what it takes from npm."""
+"""Folder in which `make browser` installs its npm packages."""
 AXE = BUILD / "node_modules" / "axe-core" / "axe.min.js"
 AXE_MISSING = "needs axe-core: make browser"
 NAME = (
@@ -55,8 +55,8 @@ class Tab:
 
     @property
     def complaints(self) -> list[dict[str, Any]]:
-        """What pages have said on the console, and what they were refused."""
-        self.evaluate("1")  # what was reported before this answer is here now
+        """Return the pages' console messages and refusals."""
+        self.evaluate("1")  # earlier reports arrive before this result
         return [event for event in self._events if event["method"] in _COMPLAINTS]
 
     def open(self, url: str) -> None:
@@ -66,13 +66,13 @@ class Tab:
         self._run(self._until("Page.loadEventFired"))
 
     def evaluate(self, code: str) -> Any:
-        """What an expression gives in the page."""
+        """Return the value of an expression in the page."""
         answer = self.do("Runtime.evaluate", expression=code, returnByValue=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
     def settle(self, code: str) -> Any:
-        """What a promise in the page comes to."""
+        """Return the result of a promise in the page."""
         answer = self.do("Runtime.evaluate", expression=code, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
@@ -107,7 +107,7 @@ class Tab:
             self._run(self._until("Page.loadEventFired"))
 
     def type(self, text: str) -> None:
-        """Type into what has the focus."""
+        """Type into the focused element."""
         self.do("Input.insertText", text=text)
 
     def press(self, key: str, code: int, *, said: str = "") -> None:
@@ -130,7 +130,7 @@ class Tab:
         self.do("Emulation.setEmulatedMedia", features=[wish])
 
     def picture(self) -> bytes:
-        """What is to be seen, as PNG."""
+        """Return a screenshot, as PNG."""
         return base64.b64decode(self.do("Page.captureScreenshot", format="png")["data"])
 
     def do(self, method: str, **parameters: Any) -> Any:

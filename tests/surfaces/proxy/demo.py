@@ -1,4 +1,4 @@
-"""What the dashboard has to show: a day at work, and what an enemy would write."""
+"""Data for the dashboard: a day of work, and text of an attacker."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ HOSTILE_NAME = '../a/turns/1?x#y%2F"><script>window.hacked=4</script>\u202e é\u
 async def record(
     engine: Holdfast, name: str, body: bytes, dialect: str, limit: int | None = None
 ) -> None:
-    """Write a turn down, as a request that went out would be."""
+    """Record a turn, as for a request that was sent."""
     session = engine.session(name)
     options = msgspec.structs.replace(engine.options, dialect=dialect, model="gpt-4o", limit=limit)
     fitted = await session.fit(body, options)
@@ -104,7 +104,7 @@ async def record(
 
 @contextmanager
 def busy_proxy() -> Iterator[Running]:
-    """A proxy with a day's work behind it."""
+    """Yield a proxy with a day of work in its store."""
     with running_proxy() as running:
         a_day(running)
         yield running

@@ -100,7 +100,7 @@ async def cut_between_events(spoken: Spoken) -> web.StreamResponse:
 
 @Fault
 async def stall(spoken: Spoken) -> web.StreamResponse:
-    """Take the request and say nothing."""
+    """Accept the request and never respond."""
     await spoken.never()
     raise AssertionError
 

@@ -1,8 +1,8 @@
-"""What a provider refuses, and in which words: the rules that the test upstream enforces.
+"""The providers' rules and error texts, which the test upstream enforces.
 
-They are written by hand from the providers' error texts (tests/provider) and share nothing with
-the package: a judge that thinks with the code under test finds nothing wrong with it. A `Ledger`
-holds what a provider remembers between two requests.
+They are written by hand from the providers' error texts (tests/provider) and share nothing with the
+package, so that its faults cannot hide here. A `Ledger` has the provider's memory between two
+requests.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["KEY", "Got", "Ledger", "error", "refusal", "too_long"]
 
 KEY = "key-of-the-test"
 AWS_SECRET = "secret-of-the-test"
-"""What the provider knows of whoever signs."""
+"""The provider's copy of the signer's secret."""
 _NEEDED = {
     "openai-chat": {"model", "messages"},
     "openai-responses": {"model"},
@@ -44,7 +44,7 @@ _LARGEST_BODY = 32 * 2**20
 
 @dataclass
 class Ledger:
-    """What the provider remembers: answers of Responses, and which reasoning led to what."""
+    """The provider's memory: answers of Responses, and the reasoning of each answer."""
 
     stored: dict[str, list[Any]] = field(default_factory=dict)
     """By the id of a response: everything up to its end."""
@@ -73,17 +73,17 @@ class Ledger:
             self.stored[response["id"]] = [*history, *response["output"]]
 
     def seen(self, got: Got) -> Got:
-        """A request as the model sees it: with what stands before it in the store."""
+        """Return the request that the model sees, with the stored history before it."""
         if got.dialect != "openai-responses" or "previous_response_id" not in got.value:
             return got
         return replace(got, body=json.dumps(self._whole(got)).encode())
 
     def bill(self, got: Got) -> int:
-        """Tokens that the provider reports, with what stands before the request in the store."""
+        """Return the tokens that the provider reports, including the stored history."""
         return billed_tokens(self._whole(got), got.dialect, got.model)
 
     def least(self, got: Got) -> int:
-        """Tokens that surely stand in the prompt."""
+        """Return a lower bound of the prompt's tokens."""
         return least_tokens(self._whole(got), got.dialect, got.model)
 
     def _whole(self, got: Got) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def _violations(got: Got, ledger: Ledger) -> list[str]:
 
 
 def thoughts(got: Got) -> Judgement:
-    """What the provider makes of the thinking in a request to Claude."""
+    """Return the provider's verdict on the thinking in a request to Claude."""
     return judge(got.value, got.model, got.header("anthropic-beta"))
 
 

@@ -60,7 +60,7 @@ class Running:
 def with_families(
     entries: Mapping[str, UpstreamEntry], url: str | None
 ) -> dict[str, UpstreamEntry]:
-    """Return the entries with the families at one address; those that have their own keep it."""
+    """Return the entries with all families at one address, except those with their own."""
     families = {family: UpstreamEntry(url) for family in FAMILIES if url is not None}
     for name, entry in entries.items():
         family = families.get(name)
@@ -74,11 +74,11 @@ def running_proxy(
 ) -> Iterator[Running]:
     """Run a proxy; `upstream` is the address that all families are sent to.
 
-    Without an upstream the offline model answers. The store is in memory unless `store_url` says
-    otherwise.
+    Without an upstream the offline model answers. The store is in memory unless `store_url` is
+    given.
     """
-    # Most tests look at one store through `service.engine`; test_tenants.py has keys in it. And
-    # most are about what is cited, whatever that saves; test_policy.py is about when it is.
+    # Most tests use one store through `service.engine`; test_tenants.py has keys. And most test
+    # citations regardless of savings; test_policy.py tests when they are made.
     chosen: dict[str, Any] = {
         "store_url": "memory:",
         "serve_port": 0,
@@ -125,7 +125,7 @@ def running_proxy(
 
 
 class Answered(NamedTuple):
-    """What a client got."""
+    """The response for a client."""
 
     status: int
     headers: dict[str, str]
@@ -251,7 +251,7 @@ def usage_of(dialect: str, answered: Answered, *, stream: bool = False) -> tuple
 
 
 def turns_of(proxy: Running, answered: Answered) -> list[Turn]:
-    """What was written down of the session of an answer."""
+    """Return the recorded turns of a response's session."""
     proxy.settled()
     session = proxy.service.engine.session(answered.headers["x-holdfast-session"])
     return proxy.do(proxy.service.engine.store.turns(session.scope))

@@ -1,9 +1,8 @@
-"""Recorded agents with very many tools beside their own, told again through a running proxy.
+"""Recorded agents with many additional tools, replayed through a running proxy.
 
-The model is the recorded one, in the hands of somebody who sees only what the request shows: a tool
-that is shown is called by its name; another is looked for with find_tools when it is first wanted,
-and called with call_tool, or by its name where the provider has loaded it. The client must get the
-calls as they were recorded.
+The recorded model uses only the tools that the request shows: a shown tool is called by its name; a
+hidden one is searched with find_tools when it is first needed, and called with call_tool, or by its
+name if the provider has loaded it. The client must get the calls as recorded.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def with_tools(story: Story, more: list[dict[str, Any]] = MANY) -> Story:
 
 
 def lazy_model(dialect: str) -> Callable[[Script], Callable[[Got], Script]]:
-    """Who says recorded answers with the tools that a request shows."""
+    """Return a model that gives the recorded answers with the tools that a request shows."""
     looked_for: set[str] = set()
 
     def model(answer: Script) -> Callable[[Got], Script]:

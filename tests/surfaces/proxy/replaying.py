@@ -1,8 +1,8 @@
-"""Recorded conversations told again through a running proxy, turn by turn, in any dialect.
+"""Recorded conversations, replayed through a running proxy, turn by turn, in any dialect.
 
-The client keeps its history as agents do: what it adds is the recording's, what the model said is
-what the proxy gave back. The upstream enforces the provider's rules and says what the recorded
-model said next. Everything the proxy promises is checked on the bytes that reached the upstream.
+The client keeps its history as agents do: its messages are the recording's, the model's are the
+proxy's responses. The upstream enforces the provider's rules and gives the recorded answers. Every
+promise of the proxy is checked on the bytes that reached the upstream.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FOLDING = frozenset({"fold", "shorten", "drop"})
 
 @dataclass(frozen=True)
 class Step:
-    """What the client adds to its history, and what the model then says."""
+    """The client's new messages, and the model's next answer."""
 
     added: list[Any]
     answer: Script
@@ -63,7 +63,7 @@ class Story:
 
 @dataclass
 class Told:
-    """One turn: what the client sent, what reached the upstream, and what came back."""
+    """One turn: the client's request, the upstream's requests, and the response."""
 
     asked: bytes
     got: Got | None
@@ -74,12 +74,12 @@ class Told:
 
 @dataclass
 class Retold:
-    """A conversation that went through the proxy."""
+    """A conversation that was sent through the proxy."""
 
     story: Story
     turns: list[Told] = field(default_factory=list)
     written: list[WrittenTurn] = field(default_factory=list)
-    """What the proxy wrote down."""
+    """The proxy's records."""
 
     @property
     def refusal(self) -> str:
@@ -89,7 +89,9 @@ class Retold:
 
 
 def story_of(trajectory: dict[str, Any], dialect: str) -> Story:
-    """A recording as a client of a dialect would tell it; tools are declared as they are called."""
+    """Return a recording as a dialect's client would send it; tools are declared as they are
+    called.
+    """
     chat = {"model": MODELS[dialect], "messages": trajectory["messages"]}
     messages = json.loads(holdfast.repair(chat, "openai-chat").body)["messages"]
     chat |= {"messages": messages, "tools": tools_of(messages)}
@@ -144,7 +146,7 @@ def _parts(said: Sequence[holdfast.wire.Message]) -> Iterator[Part]:
                 continue
             empty = False
     if empty:
-        yield Part("text", ("…",))  # a provider's model does not say nothing
+        yield Part("text", ("…",))  # a provider's model never returns an empty answer
 
 
 def retell(
@@ -155,7 +157,7 @@ def retell(
 ) -> Retold:
     """Send every turn of a story; a refusal ends it, as it would end the agent.
 
-    `model` says the recorded answers in another way, and may take several requests for one.
+    `model` may give the recorded answers differently, with several requests for one.
     """
     told = Retold(story)
     history: list[Any] = []
@@ -184,9 +186,9 @@ def retell(
 
 
 def _check_answer(value: Any, script: Script, dialect: str, *, in_order: bool) -> None:
-    """The client gets what the model said, in its dialect, and nothing else.
+    """Check that the client gets the model's answer, in its dialect, and nothing else.
 
-    Calls that came through `call_tool` stand behind the others, so order is not compared then.
+    Calls through `call_tool` come after the others, so order is not compared then.
     """
     wanted = whole(script, dialect)
     assert set(value) == set(wanted)
@@ -198,7 +200,7 @@ def _check_answer(value: Any, script: Script, dialect: str, *, in_order: bool) -
 
 
 def _sorted(said: Any) -> Any:
-    """What was said, with every list in one order."""
+    """Return a value with every list sorted."""
     if isinstance(said, dict):
         return {key: _sorted(inner) for key, inner in said.items()}
     if isinstance(said, list):
@@ -207,7 +209,7 @@ def _sorted(said: Any) -> Any:
 
 
 def _read(said: Any) -> Any:
-    """What was said, with the arguments of calls read: a call_tool's are written anew."""
+    """Return a value with parsed arguments of calls: those of call_tool are serialised again."""
     if isinstance(said, dict):
         return {
             key: json.loads(inner)
@@ -253,7 +255,7 @@ def _question(conversation: Conversation) -> bytes:
 
 
 def _open_all(text: str, opened: dict[str, bytes], proxy: Running) -> None:
-    """Open every ref in a text, and every ref in what it opens, whole and exactly."""
+    """Open every ref in a text, and in the opened texts, completely and exactly."""
     engine = proxy.service.engine
     names = {found[0] for found in REF.finditer(text)} - opened.keys()
     while names:
@@ -266,7 +268,7 @@ def _open_all(text: str, opened: dict[str, bytes], proxy: Running) -> None:
 
 
 def _nothing_lost(client: Conversation, sent: Conversation, opened: dict[str, bytes]) -> None:
-    """Each text of the client's request is in what was sent, or behind a ref in it."""
+    """Check that each text of the client's request is in the sent one, or behind a ref in it."""
     there = {text for message in sent.messages for text in _texts(message.value)}
     for data in opened.values():
         there.add(data.decode())

@@ -13,7 +13,7 @@ PICTURES = {
     "inspector.png": ("/sessions/nightly-build/turns/2", ".pager", 1100, 640),
     "compare.png": ("/sessions/nightly-build/compare?a=never&b=always", "h1", 1100, 620),
 }
-"""By file: the page, what stands at the top of the picture, its width and height."""
+"""By file: the page, the element at the top of the picture, its width and height."""
 
 
 def main() -> None:

@@ -52,7 +52,7 @@ class MixingModel:
 
     chance: random.Random
     hops: int = 0
-    """How many more times it opens something before it lets the client go on."""
+    """Number of further openings before the client continues."""
     calls: int = 0
 
     def begin_turn(self) -> None:
@@ -98,7 +98,7 @@ class MixingModel:
 
 @dataclass
 class ShiftingClient:
-    """Keeps a history in one shape, and sends it in whatever shape comes up."""
+    """Keeps a history in one shape, and sends it in random shapes."""
 
     dialect: str
     chance: random.Random
@@ -110,7 +110,7 @@ class ShiftingClient:
     invented: int = 0
 
     def add_answer(self, value: Any) -> None:
-        """Append an answer of the model, and what the client says to it."""
+        """Append the model's answer, and the client's next message."""
         said = answer_messages(value, self.dialect)
         self.history += said
         if self.dialect == "gemini" and self.invents_ids:
@@ -133,7 +133,7 @@ class ShiftingClient:
                     part["functionCall"]["id"] = f"own_{self.invented}"
 
     def _add_beside(self, blocks: list[Any]) -> None:
-        """Put an image into a result and words behind the results, as Claude Code does."""
+        """Add an image to a result and text after the results, as Claude Code does."""
         if self.chance.random() < 0.2:
             words = {"type": "text", "text": blocks[0]["content"]}
             blocks[0]["content"] = [words, deepcopy(_IMAGE)]
@@ -152,7 +152,7 @@ class ShiftingClient:
         return log(size, self.chance.randrange(40))
 
     def body(self) -> bytes:
-        """The next request, in shapes of its own."""
+        """Return the next request, in random shapes."""
         messages = [self._shaped(deepcopy(message)) for message in self.history]
         self._mark(messages)
         frame = frame_in(self.dialect)
@@ -178,7 +178,7 @@ class ShiftingClient:
 
 
 def frame_in(dialect: str) -> dict[str, Any]:
-    """What stands around the messages."""
+    """Return the fields around the messages."""
     function = {"name": TOOL, "description": "Reads a log.", "parameters": _SCHEMA}
     model = MODELS[dialect]
     match dialect:
@@ -207,7 +207,7 @@ def user_message(words: str, dialect: str) -> Any:
 
 
 def answer_messages(value: Any, dialect: str) -> list[Any]:
-    """What a client adds to its history from an answer."""
+    """Return the messages that a client adds to its history after an answer."""
     match dialect:
         case "openai-chat":
             return [choice["message"] for choice in value["choices"]]
@@ -367,7 +367,7 @@ def _is_text(part: dict[str, Any]) -> bool:
 
 
 def marks_in(value: Any) -> int:
-    """How many cache marks stand in a body."""
+    """Return the number of cache marks in a body."""
     if isinstance(value, list):
         return sum(map(marks_in, value))
     if not isinstance(value, dict):

@@ -16,7 +16,7 @@ from tests.wire.responses.passing_streams import cohere_body, converse_body
 from tests.wire.responses.streams import Part, Script, claude_cache, events, signature, write
 
 REF = re.compile(r"ref:[a-z][a-z0-9_]*:[0-9a-f]{16,64}")
-"""What a model would take for the name of something it can open."""
+"""Text that a model would take for a ref."""
 
 
 def text(*pieces: str) -> Part:

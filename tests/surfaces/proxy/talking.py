@@ -1,6 +1,6 @@
-"""The providers' official clients behind one face, so that one story is told to all of them.
+"""The providers' official clients with one interface, so that one story runs with all of them.
 
-Each keeps its history as its own documentation shows, with what the client itself gave back.
+Each keeps its history as its own documentation shows, with the client's own response objects.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ TOOL: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Heard:
-    """What a client made of an answer."""
+    """A client's result for a response."""
 
     text: str
     calls: list[tuple[str, str, dict[str, Any]]]

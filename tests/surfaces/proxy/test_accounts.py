@@ -1,4 +1,4 @@
-"""What the proxy says and writes down of a request is true, whatever was asked for."""
+"""The proxy's reports and records of a request are true, for any request."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def _lingers(spoken: Spoken) -> web.StreamResponse:
 
 
 LINGERS = Fault(_lingers)
-"""All was said, and the connection stays open."""
+"""A complete response on a connection that stays open."""
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -69,7 +69,7 @@ def test_a_read_only_request_is_written_down_as_it_was_sent(dialect: str, stream
 
 
 def test_the_header_claims_no_saving_for_a_request_that_exceeds_the_window() -> None:
-    """It said two million tokens, where the bill said none."""
+    """Regression: it claimed two million tokens, and the bill none."""
     body = request_in("openai-chat", chat(log(12_000)))
     assert holdfast.count(body).tokens > 128_000
     with Upstream(SAID) as upstream, running_proxy({}, upstream.url) as proxy:
@@ -95,7 +95,7 @@ def test_a_read_only_request_goes_out_though_it_would_not_fit(dialect: str) -> N
 def test_a_conversation_with_hidden_calls_goes_on_after_a_restart(
     dialect: str, tmp_path: Path
 ) -> None:
-    """The next proxy shows the model again what it opened: hidden calls are in the store."""
+    """The next proxy restores the model's openings: hidden calls are in the store."""
     settings = {"store_url": f"sqlite:///{tmp_path}/store.db"}
     asked: Any = chat(log(LINES), question="First?")
     names = []
@@ -119,7 +119,7 @@ def test_a_conversation_with_hidden_calls_goes_on_after_a_restart(
 
 
 def test_hidden_calls_do_not_hide_a_conversation_from_the_next_proxy(tmp_path: Path) -> None:
-    """The session is known by what its client sent, not by what was brought back into it."""
+    """The session is identified by the client's requests, not by restored messages."""
     settings = {"store_url": f"sqlite:///{tmp_path}/store.db"}
     asked: Any = chat(log(LINES), question="First?")
     script = (opening(1, lines="1-9"), says(text("It went well.")), SAID, SAID)
@@ -178,7 +178,7 @@ ENDS = {
 
 @pytest.mark.parametrize("dialect", ENDS)
 def test_a_stream_has_ended_with_its_last_word(dialect: str) -> None:
-    """An upstream that says all and does not hang up keeps no client waiting."""
+    """An upstream that keeps the connection open after its response delays no client."""
     with Upstream(LINGERS) as upstream, running_proxy({}, upstream.url) as proxy:
         body = request_in(dialect, chat("short"), stream=True)
         answered = ask_model(proxy, dialect, body, stream=True)
@@ -191,7 +191,9 @@ def test_a_stream_has_ended_with_its_last_word(dialect: str) -> None:
 
 @pytest.mark.parametrize("dialect", ENDS)
 def test_a_client_that_leaves_with_the_end_has_had_its_answer(dialect: str) -> None:
-    """Many do: what the model opened is known, and nobody is said to have left."""
+    """Many clients do that: the model's openings are recorded, and the client does not count as
+    gone.
+    """
     script = (opening(1, lines="1-9"), LINGERS)
     with Upstream(*script) as upstream, running_proxy({}, upstream.url) as proxy:
         body = request_in(dialect, chat(log(LINES)), stream=True)

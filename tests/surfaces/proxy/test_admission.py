@@ -1,4 +1,4 @@
-"""Overload: few requests are at work, some wait, others are told at once when to come again."""
+"""Overload: few requests run, some wait, others are refused at once with a time to retry."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_large_requests_have_slots_of_their_own(length: str) -> None:
 
 @pytest.mark.usefixtures("tight")
 def test_refused_clients_are_told_times_at_which_there_is_room() -> None:
-    """All told the same second, they would be refused once more, all of them."""
+    """With the same time for all, they would all be refused again."""
     now = [100.0]
 
     async def main() -> list[int]:

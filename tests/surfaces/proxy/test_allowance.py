@@ -1,4 +1,4 @@
-"""What a key may use in a day: the next request is refused, the other keys' are not."""
+"""Daily limits: the next request of a key is refused, other keys' requests are not."""
 
 from __future__ import annotations
 

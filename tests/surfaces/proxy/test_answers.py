@@ -1,4 +1,4 @@
-"""Requests that are answered from memory: what is equal, what is kept, and that it is told."""
+"""Requests answered from the cache: equality, stored answers, and reports."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def _closed() -> Iterator[None]:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_client_hears_the_same_from_memory(dialect: str) -> None:
-    """Whole, as a stream, with thinking, and in the other form; and then goes on."""
+    """Complete, as a stream, with thinking, and in the other form; then the client continues."""
     said = [
         says(text("It is ", "330 m.")),
         says(thinking("A tower."), text("It is 324 m.")),

@@ -45,7 +45,7 @@ def proxied(**overrides: Any) -> Iterator[tuple[Running, Upstream]]:
 
 
 def history(pairs: int, *, words: int = 60) -> list[dict[str, Any]]:
-    """A chat about a harbour, in which one thing is said early on."""
+    """Return a chat about a harbour with one early fact."""
     messages: list[dict[str, Any]] = []
     for n in range(pairs):
         said = SECRET if n == 2 else f"Ship {n} came in with {n * 7} crates. " + "It was calm. " * 9
@@ -135,7 +135,7 @@ def test_rules_and_tools_have_the_same_bytes_turn_after_turn() -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_inside_a_tool_exchange_nothing_is_assembled_anew(dialect: str) -> None:
-    """The call and its result stand behind what the question was asked with, byte for byte."""
+    """The call and its result follow the assembled turn, byte for byte."""
     tool = {"type": "function", "function": {"name": "read_log", "parameters": {"type": "object"}}}
     body = {**asking(history(60)), "tools": [tool]}
     call_made = {

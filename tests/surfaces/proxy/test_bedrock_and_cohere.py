@@ -1,4 +1,4 @@
-"""Bedrock's Converse and Cohere's chat: made to fit and written down, their answers untouched."""
+"""Bedrock's Converse and Cohere's chat: requests are fitted and recorded, responses unchanged."""
 
 from __future__ import annotations
 
@@ -328,7 +328,7 @@ def test_a_key_of_the_settings_stands_in_for_a_signature(aws: Any) -> None:
 
 
 def test_a_signature_opens_no_pages_of_whom_it_names() -> None:
-    """The id of a key is no secret, and whether its signature holds only AWS can tell."""
+    """The id of a key is no secret, and only AWS can check its signature."""
     with proxied(SAID, tenant_by="key", serve_tokens={"ann": "t-ann"}) as (proxy, _):
         forged = "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20261117/us-east-1/bedrock/aws4_request"
         assert ask(f"{proxy.url}/sessions", None, {"authorization": forged}).status == 401

@@ -1,6 +1,6 @@
-"""What the bill says of the untouched run, held against the same run made without the proxy.
+"""The bill's figures for the untouched run, compared with the same run without the proxy.
 
-The provider of the tests has a prompt cache with the rules of each vendor, and counts for itself.
+The provider of the tests has a prompt cache with the rules of each vendor, and its own counts.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def requests_in(dialect: str) -> list[bytes]:
 
 
 def cost_of(dialect: str, answers: list[Script]) -> Decimal:
-    """What the provider bills for its own answers."""
+    """Return the cost of the provider's answers."""
     total = Decimal(0)
     for each in answers:
-        # Anthropic reports what the cache had no part in; the others report all input.
+        # Anthropic reports input without cached tokens; the others report all input.
         new = each.input if dialect == "anthropic" else each.input - each.cached
         counts = (new, each.cached, each.written, each.output)
         rates = map(Decimal, RATES[MODELS[dialect]])
@@ -87,7 +87,7 @@ def test_the_untouched_cost_is_what_the_run_costs_without_the_proxy(
             proxy.settled()
             totals = ask(proxy.url + "/stats").json["totals"]
     assert totals["cost"] == pytest.approx(float(cost_of(dialect, answers)), abs=1e-9)
-    # What was billed is exact; what was not sent is counted by us and cached by an assumption.
+    # Billed values are exact; untouched ones are counted by us, with an assumption about the cache.
     untouched = totals["cost"] + totals["saved_cost"]
     assert untouched == pytest.approx(float(direct), rel=DEVIATION[dialect])
     assert totals["saved"] > 0

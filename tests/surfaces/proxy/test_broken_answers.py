@@ -1,4 +1,4 @@
-"""Answers that an upstream does not finish: the error says how, and never passes for an end."""
+"""Incomplete upstream responses: the error explains them, and they never pass as complete."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def _upstream(beginning: bytes, *, closes: bool) -> AsyncIterator[str]:
         writer.write(beginning)
         await writer.drain()
         if not closes:
-            await reader.read()  # returns once the client has gone
+            await reader.read()  # returns when the client has left
         writer.close()
         await writer.wait_closed()
 
@@ -50,7 +50,7 @@ async def _read_all(reply: Reply, into: bytearray) -> None:
 
 
 async def _read(url: str, idle_seconds: float) -> tuple[bytes, BrokenOffError]:
-    """Return the bytes that came, and the error behind them."""
+    """Return the received bytes, and the error after them."""
     read = bytearray()
     async with (
         HttpSending(idle_seconds=idle_seconds) as sending,

@@ -1,7 +1,7 @@
-"""Responses that go on from a response by its id: their session is known, also after a restart.
+"""Responses that continue another one by its id: their session is known, also after a restart.
 
-The provider here keeps histories itself, and judges each request with what it holds: every call
-has its output and every output its call, or it answers 400 as OpenAI does.
+The provider here keeps histories itself, and checks each request with its history: every call has
+its output and every output its call, or it returns 400 as OpenAI does.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Said = Script | Callable[[str], Script]
 
 
 class Holding:
-    """The provider's side: histories by their names, and what is said next."""
+    """The provider's side: histories by name, and the next answers."""
 
     def __init__(self, upstream: Upstream) -> None:
         self.upstream = upstream

@@ -1,4 +1,4 @@
-"""What is read of a client's own ids in headers and bodies; they are hostile input."""
+"""Clients' ids in headers and bodies, which are untrusted input."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def test_thoughts_go_back_to_the_model_that_had_them(dialect: str, stream: bool)
             assert talk.ask("Thank you.").text == "You are welcome."
         assert upstream.refused == []
         going_on, last = upstream.requests[2], upstream.requests[3]
-        if dialect in ("anthropic", "openai-responses"):  # which sign what was thought
+        if dialect in ("anthropic", "openai-responses"):  # these providers sign thinking
             assert b"signed Line 77 is missing." in going_on.body
             assert b"signed Line 77 is missing." in last.body
             assert b"signed There it is." in last.body

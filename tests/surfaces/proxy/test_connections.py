@@ -115,7 +115,7 @@ def test_a_long_answer_outlives_the_time_for_headers(hasty: Running) -> None:
 
 
 def at_most(requests: int) -> AbstractContextManager[object]:
-    """Let proxies that start now work on so many requests at once, as with few open files."""
+    """Limit proxies that start now to a number of open requests, as with few open files."""
     return patch("holdfast.surfaces.proxy.server.most_connections", lambda _: requests)
 
 
@@ -278,7 +278,7 @@ def test_a_connection_that_comes_with_the_end_is_left_to_the_system() -> None:
             accepting = asyncio.create_task(taking)
             await asyncio.sleep(0)
             with socket.create_connection(listener.getsockname(), timeout=PATIENCE):
-                await asyncio.sleep(0)  # the loop knows of the connection when this goes on
+                await asyncio.sleep(0)  # the loop has seen the connection when this returns
                 accepting.cancel()
                 with suppress(asyncio.CancelledError):
                     await accepting

@@ -66,7 +66,7 @@ class Clients:
     def __init__(self, url: str, workers: int = 2) -> None:
         self._address = urlsplit(url).netloc
         self.of: dict[str, http.client.HTTPConnection] = {}
-        for _ in range(200):  # who takes a connection is chance; both do, sooner or later
+        for _ in range(200):  # either worker may accept a connection; both do, sooner or later
             connection = http.client.HTTPConnection(self._address, timeout=PATIENCE)
             worker = self.ask(connection, request_in("openai-chat", chat("short"))).headers[
                 "x-holdfast-worker"

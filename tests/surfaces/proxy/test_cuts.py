@@ -1,7 +1,7 @@
-"""An upstream that goes away: the client sees through us what it would see without us.
+"""An upstream that disconnects: the client gets the same result with and without the proxy.
 
-Each cut is met twice by the providers' own clients, directly and through the proxy: the same class
-of exception, or the same half answer, so that what recovers from it directly recovers here too.
+Each cut runs twice with the providers' own clients, directly and through the proxy: the same class
+of exception, or the same partial answer, so that code that recovers directly recovers here too.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _nothing_left_of_the_last(upstream: Upstream) -> None:
 
 
 def outcome(ask: Asking, url: str, **how: Any) -> str | type[BaseException]:
-    """What a client makes of it: an answer, or the class of its exception."""
+    """Return a client's result: an answer, or the class of its exception."""
     try:
         return ask(url, **how)
     except Exception as error:  # noqa: BLE001 - whatever this client raises is what we compare

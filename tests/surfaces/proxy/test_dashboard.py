@@ -1,4 +1,4 @@
-"""The dashboard's pages over a running proxy: right, and safe whatever the records hold."""
+"""The dashboard's pages of a running proxy: correct, and safe for any records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.surfaces.proxy.test_dashboard_values import DAY
 
 
 def view(running: Running, path: str) -> Answered:
-    """A page, which must be whole and safe whatever its status."""
+    """Return a page, which must be complete and safe with any status."""
     answered = ask(running.url + path)
     assert answered.headers["content-security-policy"] == POLICY
     assert answered.headers["x-content-type-options"] == "nosniff"
@@ -258,7 +258,7 @@ def test_a_ref_gives_its_parts_and_its_very_bytes(busy: Running) -> None:
     assert "disk quota exceeded" in shown(busy, links.ref(info.ref_id, query="disk quota"))
     assert shown(busy, links.ref(info.ref_id, page=2)) != said
     onward = [one for one in hrefs(busy, links.ref(info.ref_id, lines="9-")) if "page=2" in one]
-    assert onward == [links.ref(info.ref_id, lines="9-", page=2)]  # what was asked for is kept
+    assert onward == [links.ref(info.ref_id, lines="9-", page=2)]  # the requested options are kept
     refused = view(busy, links.ref(info.ref_id, lines="9-2"))
     assert refused.status == 400
     assert b"the smaller number first" in refused.body

@@ -1,4 +1,4 @@
-"""What can be done on the dashboard: put back, delete, search, export, watch; and by whom."""
+"""Actions on the dashboard: put back, delete, search, export, watch; and their permissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every figure of the overview and of the exported files, each field with a number of its own."""
+"""Every figure of the overview and of the exported files, each field with a unique number."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def test_a_page_of_one_key_says_which_and_what_is_above_it(two: Running) -> None
 
 
 def test_an_address_without_a_tenant_leads_to_the_one_that_has_it(two: Running) -> None:
-    """Clients are told the name of their session; and bookmarks outlive the second key."""
+    """Clients learn the name of their session; and bookmarks outlive the second key."""
     page = get(two, "/sessions").body.decode()
     names = {
         link.split("/")[4] for link in hrefs(page) if re.search("/sessions/[0-9a-f]{32}", link)
@@ -215,7 +215,7 @@ def test_lists_over_all_keys_are_searched_and_paged_in_one_order() -> None:
         keys = [f"sk-proj-{'z' * 30}{n:04}" for n in range(3)]
         for n in range(66):
             assert send(running, keys[n % 3], question=f"Question {n:03}?").status == 200
-            running.settled()  # turns are stored behind the answers, in any order
+            running.settled()  # turns are stored after the responses, in any order
         first, second = text(running, "/sessions"), text(running, "/sessions?page=2")
         order = re.findall(r"Question \d{3}\?", first + second)
         assert order == [f"Question {n:03}?" for n in reversed(range(66))]
@@ -458,7 +458,7 @@ def test_a_login_reaches_every_page_of_the_menu(shared: Running) -> None:
 
 
 def test_failed_requests_are_counted_and_listed_alike() -> None:
-    """The figure said none, and the table listed some; or the other way round."""
+    """Regression: the figure was zero while the table listed some, or the reverse."""
     with running_proxy({"tenant_by": "key"}) as running:
         for n in range(7):
             long = {"x-holdfast-budget": "20", "x-holdfast-session": f"s{n}"}

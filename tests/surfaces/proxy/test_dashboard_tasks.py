@@ -43,7 +43,7 @@ def tab() -> Iterator[Tab]:
 
 
 class Person:
-    """Someone at the first page, who can click three times."""
+    """A person at the first page, who can click three times."""
 
     def __init__(self, tab: Tab, running: Running) -> None:
         self.tab = tab
@@ -52,7 +52,7 @@ class Person:
         tab.open(f"{running.url}/")
 
     def click(self, text: str, within: str = "body") -> None:
-        """Click the first link, button or heading of a detail that says something."""
+        """Click the first link, button or summary with a text."""
         self.click_on(f"""[...document.querySelectorAll({json.dumps(within)})]
           .flatMap(place => [...place.querySelectorAll('a, button, summary')])
           .find(it => it.textContent.trim().startsWith({json.dumps(text)}))""")
@@ -80,12 +80,12 @@ class Person:
 
     @property
     def page(self) -> str:
-        """All that is to be seen on the page: what is folded away is not."""
+        """Return the visible text of the page, without collapsed parts."""
         told: str = self.tab.evaluate("document.body.innerText")
         return told
 
     def saved(self, text: str) -> str:
-        """What a link to a file gives."""
+        """Return the content of a link to a file."""
         code = f"""fetch([...document.querySelectorAll('a')]
           .find(it => it.textContent === {json.dumps(text)}).href).then(r => r.text())"""
         told: str = self.tab.settle(code)

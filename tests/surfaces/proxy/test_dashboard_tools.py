@@ -1,4 +1,4 @@
-"""The page of tools and of the servers behind the gateway."""
+"""The page of tools and of the gateway's servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the dashboard shows, as values: escaping, addresses, sums, alignment, charts."""
+"""The dashboard's values: escaping, addresses, sums, alignment, charts."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ def test_the_parts_that_were_sent_are_drawn_on_a_scale_of_their_own() -> None:
     requests = [TurnRow(session="s", turn=turn(1), parts=(80, *nothing, 100_000))]
     sent, hidden = ElementTree.fromstring(f"<div>{parts_chart('n', requests)}</div>").iter("svg")
     (bar,) = sent.iter("rect")
-    assert float(bar.get("height", "0")) == HEIGHT - 40  # all of the room, whatever was hidden
+    assert float(bar.get("height", "0")) == HEIGHT - 40  # all of the room, for any hidden tokens
     assert sent.find("a") is not None
     assert hidden.find("a") is None  # by the keyboard each request is one stop
     assert [rect.get("class") for rect in hidden.iter("rect")] == [f"part-{len(PARTS) - 1}"]
@@ -387,7 +387,7 @@ def test_bars_stay_inside_their_chart_and_keep_proportion(numbers: list[list[int
     for group, parts in zip(svg.findall("g"), drawn, strict=True):
         heights = [float(rect.get("height", "0")) for rect in group.findall("rect")]
         assert all(float(rect.get("y", "-1")) >= 0 for rect in group.findall("rect"))
-        # Each part stands on the one below it, and the first on the line of zero.
+        # Each part is on top of the one below it, and the first on the zero line.
         ground = svg_ground(svg)
         for rect in group.findall("rect"):
             bottom = float(rect.get("y", "0")) + float(rect.get("height", "0"))

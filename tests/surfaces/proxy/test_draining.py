@@ -1,4 +1,4 @@
-"""What was answered is written down before the proxy ends, and then it does end."""
+"""Open turns are recorded before the proxy stops, and then it does stop."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ def test_draining_ends_though_the_loop_has_not_yet_let_go_of_what_is_done() -> N
             await asyncio.create_task(service.drain())
         ended.set()
 
-    # In a thread of its own: where it does not end, it does not let a timeout of the loop pass.
+    # In a separate thread: if it hangs, it blocks a timeout of the loop.
     threading.Thread(target=asyncio.run, args=(main(),), daemon=True).start()
     assert ended.wait(PATIENCE)

@@ -1,4 +1,4 @@
-"""A session goes on with the definition of expand_ref that it began with, byte for byte."""
+"""A session keeps its first definition of expand_ref, byte for byte."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def opener(got: Got) -> tuple[str, Any]:
 
 
 def tools_bytes(got: Got) -> bytes:
-    """All that stands around the messages, as it was sent."""
+    """Return all bytes around the messages, as sent."""
     return bytes(holdfast.read(got.body, got.dialect).frame.hollow)
 
 

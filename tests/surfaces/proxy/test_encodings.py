@@ -1,4 +1,4 @@
-"""Packed bodies are unpacked where they are read, within bounds, and passed on as they came."""
+"""Compressed bodies are decompressed when read, within bounds, and forwarded unchanged."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_packed_request_is_answered_and_goes_on_unpacked(
 
 @contextmanager
 def plain_server() -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
-    """An upstream that keeps bodies as they came; the scripted one unpacks what it is sent."""
+    """Yield an upstream that keeps bodies as received; the scripted one decompresses them."""
     taken: list[tuple[dict[str, str], bytes]] = []
 
     class Handler(BaseHTTPRequestHandler):

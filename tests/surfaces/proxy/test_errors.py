@@ -1,4 +1,4 @@
-"""Errors that say enough: where the trouble is, what it is, and what to do about it."""
+"""Errors with a place, a reason and a next step."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def message_of(answered: Any) -> str:
 
 @contextmanager
 def nothing_listens() -> Iterator[int]:
-    """A port that is taken and does not listen: whoever connects is refused."""
+    """Yield a port that is bound and does not listen: connections are refused."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]

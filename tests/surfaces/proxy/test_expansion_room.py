@@ -1,4 +1,4 @@
-"""What one answer may open, beside the caps: its room, its rounds and calls that make no sense."""
+"""Limits of one answer's openings, besides the caps: its room, its rounds and invalid calls."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_request_may_fill_the_window_to_its_last_token_and_no_further(
 
 
 class Refusing:
-    """A fold that never can be, and what was asked of it."""
+    """A fold that always fails, and its requests."""
 
     def __init__(self) -> None:
         self.asked: list[int] = []

@@ -39,7 +39,7 @@ class Model:
         self.number = 0
 
     async def opens(self, calls: int = 1, **how: Any) -> OpeningStep:
-        """Take one turn, and go on from it; each call opens other lines unless told which."""
+        """Take one turn, and the next; each call opens other lines unless it is given some."""
         return await self.opens_each(*[how] * calls)
 
     async def opens_each(
@@ -71,7 +71,7 @@ class Model:
 
 
 def opened(step: OpeningStep) -> list[bool]:
-    """For each call, whether it was given what it asked for."""
+    """Return for each call whether it was answered."""
     return [TOLD not in text for _, text in step.results]
 
 
@@ -169,7 +169,7 @@ def test_a_model_that_is_refused_is_told_three_times_and_loses_the_tool_at_last(
 
 
 def test_room_is_made_before_a_page_is_refused() -> None:
-    """The request is nearly full; a fold frees what the turn, the page and the next turn need."""
+    """The request is nearly full; a fold frees room for the turn, the page and the next turn."""
     needs: list[int] = []
     folded = read(chat("short", question="Folded."))
 

@@ -1,4 +1,4 @@
-"""One truth: read-only predicts the real run, and all that is told of a session agrees."""
+"""Consistency: read-only predicts the real run, and all reports about a session agree."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def test_read_only_predicts_what_the_real_run_does(dialect: str, kind: str) -> N
     read_only = {**headers, "x-holdfast-read-only": "on"}
     for last in range(len(bodies)):
         both: list[dict[str, str]] = []
-        for how in (read_only, headers):  # two proxies, for what is reported teaches the counter
+        # two proxies, because reported usage calibrates the counter
+        for how in (read_only, headers):
             with Upstream() as upstream, running_proxy({}, upstream.url) as proxy:
                 upstream.always = says(text("Well."))
                 for body in bodies[:last]:

@@ -1,6 +1,7 @@
-"""An internal error of Holdfast: the request goes out all the same, and everybody is told.
+"""An internal error of Holdfast: the request is sent all the same, and the error is reported.
 
-tests/hardening/test_fail_open.py injects errors into every function; here is what follows from one.
+tests/hardening/test_fail_open.py injects errors into every function; this file tests the effects of
+one.
 """
 
 from __future__ import annotations

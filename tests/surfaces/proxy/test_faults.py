@@ -1,6 +1,6 @@
-"""Bad days of the upstream: the client gets an error in its own words, never an empty answer.
+"""Failures of the upstream: the client gets an error in its dialect, never an empty answer.
 
-Where the upstream goes away, so does the proxy: test_cuts.py has what clients make of that.
+If the upstream disconnects, so does the proxy: test_cuts.py has the clients' view of that.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _nothing_left_of_the_last(upstream: Upstream) -> None:
 
 
 def told(proxy: Running, upstream: Upstream, dialect: str, turn: Turn, *, stream: bool) -> Answered:
-    """What the client gets for a request on a bad day; the upstream was asked once."""
+    """Return the response for a request during a failure; the upstream got it once."""
     upstream.turns.append(turn)
     body = request_in(dialect, chat("short", question="What now?"), stream=stream)
     answered = ask_model(proxy, dialect, body, stream=stream)
@@ -259,7 +259,7 @@ def test_an_answer_larger_than_allowed_is_an_error(dialect: str, stream: bool) -
 def test_nothing_half_written_is_left_in_the_store(
     proxy: Running, upstream: Upstream, dialect: str, stream: bool
 ) -> None:
-    """After a bad day the session goes on, and what was cited opens exactly."""
+    """After a failure the session continues, and citations open exactly."""
     name = {"x-holdfast-session": f"{dialect}-{stream}"}
     body = request_in(dialect, chat(log(300)), stream=stream)
     where = proxy.url + path_of(dialect, stream=stream)
@@ -288,7 +288,7 @@ def test_nothing_half_written_is_left_in_the_store(
 def opened(
     proxy: Running, upstream: Upstream, dialect: str, fault: Fault, *, stream: bool
 ) -> Answered:
-    """What the client gets if the upstream fails once the model has opened something."""
+    """Return the response if the upstream fails after the model's opening."""
     upstream.turns.extend([opens("1-3"), fault])
     body = request_in(dialect, chat(log(300)), stream=stream)
     answered = ask_model(proxy, dialect, body, stream=stream)

@@ -1,4 +1,4 @@
-"""The proxy has a model say what it folded, behind the answers; the next fold quotes it."""
+"""A model summarises folded messages in the background; the next fold quotes the summary."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SETTINGS = {
 
 
 def last_report(got: Got) -> Script:
-    """A true sentence of what the model is asked about, behind one that is none."""
+    """Return a true sentence about the messages, after a false one."""
     report = got.texts.rpartition("Pump ")[2].partition(" by ")[0]
     return says(text(f"Pump 777 was lost at sea in 1777. Pump {report} by someone."))
 

@@ -1,7 +1,7 @@
-"""What was opened stays open for clients of Gemini that run tools by themselves.
+"""Openings stay open for clients of Gemini that run tools by themselves.
 
 Gemini before 3 sends calls without ids. google-genai's automatic function calling answers them by
-name; Pydantic AI makes ids up, and sends those back.
+name; Pydantic AI makes up ids, and returns those.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The look at the store behind the proxy's health: bounded, and true."""
+"""The store check of the proxy's health: bounded, and true."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.store.harness import session, turn
 
 
 class Checked(SqliteStore):
-    """A store that fails if it is told to, and notes whether its caller has a deadline."""
+    """A store that fails on demand, and records whether its caller has a deadline."""
 
     is_broken = False
 

@@ -1,4 +1,4 @@
-"""Memory that a large request took goes back to the system; small ones are not worth the look."""
+"""Memory of large requests is returned to the system; small ones are not worth it."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_a_session_goes_on_after_a_restart_and_with_a_model_that_knows_none_of_i
             last = upstream.requests[-1].value
             assert not set(referred(last))
             assert not any(tool.get("defer_loading") for tool in last["tools"])
-            assert NAMES[5] in upstream.requests[-1].texts  # its schema is told in words
+            assert NAMES[5] in upstream.requests[-1].texts  # its schema is included as text
             moved.model = "claude-opus-5"
             assert moved.ask("Hello.").text == "Hello again."
             assert upstream.refused == []

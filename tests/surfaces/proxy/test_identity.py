@@ -165,7 +165,7 @@ def test_identical_requests_at_once_without_ids_are_two_sessions(
         first = pool.submit(send, proxy, talk(1))
         assert upstream.waiting.acquire(timeout=PATIENCE)
         second = name_of(send(proxy, talk(1)))
-        # Whoever has an answer goes on in the session that has one.
+        # A client with an answer continues the session that has it.
         assert name_of(send(proxy, talk(2, "The second agent asks."))) == second
         upstream._loop.call_soon_threadsafe(event.set)
         assert name_of(first.result()) != second

@@ -1,7 +1,7 @@
-"""Very many tools, with the vendors' own clients: the schemas stay behind, the calls arrive.
+"""Very many tools, with the vendors' own clients: the schemas are hidden, the calls arrive.
 
-The clients know nothing of it: they declare sixty tools and see calls of these. The upstream is the
-independent one, which obeys the providers' rules and counts by itself.
+The clients are unmodified: they declare sixty tools and get calls of these. The upstream is
+independent: it enforces the providers' rules and counts by itself.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def test_a_tool_is_found_and_called_and_the_client_sees_its_own(dialect: str, st
         assert client.ask("Thanks.").text == "Bye."
         assert upstream.refused == []
         assert prefix_is_kept(upstream)
-        assert name in upstream.requests[1].texts  # the schema came behind the prefix
+        assert name in upstream.requests[1].texts  # the schema is after the prefix
         assert '"city"' in upstream.requests[1].texts.replace("\\", "")
         assert len(list(functions(upstream.requests[0].value))) == 3  # with expand_ref
         rebuilt(proxy)

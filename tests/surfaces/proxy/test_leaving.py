@@ -53,7 +53,7 @@ CASES = [
 
 
 def turn(got: Got) -> Script | Fault:
-    """What the upstream does, as the question asks for it."""
+    """Return the upstream's behaviour, as the question requests."""
     asked = re.search(r"(\w+) (\w+)!", got.texts)
     assert asked
     found = REF.search(got.texts)
@@ -78,7 +78,7 @@ def upstream() -> Iterator[Upstream]:
 
 @pytest.fixture(scope="module")
 def proxy(upstream: Upstream) -> Iterator[Running]:
-    # A worker of the queue has tasks of its own, which begin while these tests count theirs.
+    # A queue worker has its own tasks, which start while these tests count theirs.
     with running_proxy({"background_jobs": False}, upstream.url) as running:
         yield running
 

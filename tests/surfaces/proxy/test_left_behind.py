@@ -1,8 +1,8 @@
-"""What requests leave behind is free at once, and does not wait for the garbage collector.
+"""Objects of finished requests are freed at once, and do not wait for the garbage collector.
 
-A full collection comes once in some 100,000 requests (server.py says why). What lives for as long
-as an answer takes and then refers to itself would stay until then: 9 KB for each connection, and
-with a count of a megabyte eleven of them.
+A full collection comes once in some 100,000 requests (server.py explains why). An object that lives
+as long as an answer takes and is part of a cycle would stay until then: 9 KB for each connection,
+and with a count of a megabyte eleven of them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ OURS = ("holdfast.", "uvicorn.", "h11.")
 ANSWER = says(text("All is well."))
 
 Send = Callable[[Running, bytes], None]
-"""What a client does with a request."""
+"""A client's handling of a request."""
 
 
 @pytest.fixture(scope="module")
@@ -79,19 +79,21 @@ def left_to_the_collector() -> Iterator[list[object]]:
 
 
 def ours(garbage: list[object]) -> Counter[str]:
-    """The kinds of things among it that the proxy is made of."""
+    """Return the types of the proxy among the garbage."""
     kinds = (f"{type(each).__module__}.{type(each).__qualname__}" for each in garbage)
     return Counter(kind for kind in kinds if kind.startswith(OURS))
 
 
 def requests(dialect: str, *results: str, stream: bool = False) -> list[bytes]:
-    """One to load what is loaded once, and more; beforehand, for to write them leaves garbage."""
+    """Return requests, the first one for loading; created beforehand, because serialising leaves
+    garbage.
+    """
     questions = (f"What of number {n}?" for n in range(ROUNDS + 1))
     return [request_in(dialect, chat(*results, question=q), stream=stream) for q in questions]
 
 
 def left_by(proxy: Running, send: Send, bodies: list[bytes]) -> list[object]:
-    """What is left to the collector by all requests but the first."""
+    """Return the garbage of all requests but the first."""
     first, *others = bodies
     send(proxy, first)
     proxy.settled()

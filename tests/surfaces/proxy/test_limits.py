@@ -208,7 +208,7 @@ def test_of_thirty_at_once_only_those_go_out_that_fit() -> None:
 
 
 def _until(answers: list[Any], number: int) -> list[Answered]:
-    """Wait until so many are answered; the others wait for the provider."""
+    """Wait until a number of requests are answered; the others wait for the provider."""
     ended = threading.Semaphore(0)
     for answer in answers:
         answer.add_done_callback(lambda _: ended.release())
@@ -442,7 +442,7 @@ def test_ids_are_read_where_providers_look_for_them(
 
 
 def test_an_id_that_a_request_or_a_model_wrote_makes_nobody_its_owner() -> None:
-    """A provider gives metadata and schemas back, and a model writes what it is told to."""
+    """A provider returns metadata and schemas, and a model writes whatever it is asked to."""
     answer = {
         "id": "resp_1",
         "metadata": {"id": "theirs", "file_id": "theirs"},
@@ -520,7 +520,7 @@ def test_a_tenant_that_is_named_twice_is_refused() -> None:
 def test_an_answer_in_the_background_counts_whole_where_its_client_leaves(
     is_background: bool,
 ) -> None:
-    """It goes on without its client, who can fetch all of it later for nothing."""
+    """It continues without its client, who can fetch all of it later at no cost."""
     body = {"model": "gpt-4o", "background": is_background, "max_output_tokens": 10_000}
     facts = read_facts(json.dumps(body).encode(), "openai")
     estimate = estimate_call(facts, ModelContextRegistry(), "/v1/responses")

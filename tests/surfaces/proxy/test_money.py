@@ -1,4 +1,4 @@
-"""Money and tokens of whole requests: what the proxy bills itself for is what went out."""
+"""Money and tokens of whole requests: the proxy's bill matches the sent requests."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_the_offline_model_costs_nothing_in_the_name_of_another() -> None:
 
 
 def test_a_fold_that_breaks_the_cache_is_told_as_what_it_cost() -> None:
-    """The second request folds what the vendor had cached: fewer tokens, and more money."""
+    """The second request folds cached messages: fewer tokens, and more money."""
     history = [message for n in range(60) for message in (
         {"role": "user", "content": f"Question {n}: " + "why and how, in detail? " * 40},
         {"role": "assistant", "content": f"Answer {n}: " + "so and so it came about. " * 40},

@@ -78,7 +78,7 @@ def asked(proxy: Running, dialect: str, *, stream: bool, **headers: str) -> Answ
 
 @dataclass(frozen=True)
 class Exchange:
-    """A client's request about a long log, its answer, and what the provider saw."""
+    """A client's request about a long log, its response, and the provider's requests."""
 
     text: str
     """The text of the answer."""
@@ -102,7 +102,7 @@ def exchanged(
     any_name: bool = False,
     about: dict[str, Any] | None = None,
 ) -> Exchange:
-    """Ask a proxy of its own once; the provider refuses nothing of what comes to it."""
+    """Send one request to a new proxy; the provider refuses none of its requests."""
     limits = {} if window is None else {"request_limit": window}
     with Upstream(*turns, window=window or 200_000) as upstream:
         upstream.always, upstream.any_name = always, any_name
@@ -128,7 +128,7 @@ def test_a_model_that_opens_too_much_is_told_and_then_answers(dialect: str, stre
     with caps(rounds=2):
         made = exchanged(dialect, stream, always=turn)
     assert made.text.endswith("Enough is known.")
-    assert len(made.sent) == 4  # one opens, two go on, and one was told
+    assert len(made.sent) == 4  # one opening, two continuations, and one refusal
 
 
 def withdrawn(got: Got) -> bool:
@@ -162,7 +162,7 @@ def test_a_model_that_does_not_listen_loses_the_tool_and_goes_on(
     with caps(rounds=2):
         made = exchanged(dialect, stream, always=turn)
     assert made.text == "I go on without."
-    # One opens, two go on, and it was told three times.
+    # One opening, two continuations, and three refusals.
     assert made.withdrawn == [False] * 5 + [True]
     tools = [got.value["tools"] for got in made.sent]
     assert tools == [tools[0]] * 6, "the prefix changed"
@@ -177,7 +177,7 @@ def offers(got: Got) -> bool:
 def test_a_model_that_ignores_tool_choice_is_asked_without_the_tool(
     dialect: str, stream: bool
 ) -> None:
-    """It was given a sentence of ours as its answer."""
+    """Regression: it returned a sentence of ours as the model's answer."""
     numbers = iter(range(99))
 
     def turn(got: Got) -> Script:
@@ -189,7 +189,7 @@ def test_a_model_that_ignores_tool_choice_is_asked_without_the_tool(
         made = exchanged(dialect, stream, always=turn)
     assert made.text == "It went well."
     first, *between, last = made.sent
-    assert len(between) == 5  # two go on, it is told three times, and then forbidden to call
+    assert len(between) == 5  # two continuations, three refusals, and then the tool is forbidden
     assert all(map(offers, between))
     assert last.texts == first.texts, "what was opened is still there"
     assert not offers(last)
@@ -476,7 +476,7 @@ def test_the_client_is_told_the_last_context_and_in_headers_the_sum(
         headers = made.answered.headers
         assert headers["x-holdfast-calls"] == "3"
         assert headers["x-holdfast-input-tokens"] == str(sum(shown))
-        # one figure, wherever it is told: what was opened is not saved
+        # the same figure everywhere: opened tokens are not saved
         assert headers["x-holdfast-saved"] == str(made.turn.usage.saved)
 
 
@@ -499,7 +499,7 @@ def test_usage_that_the_client_did_not_ask_for_is_asked_for_in_every_call() -> N
 def test_what_is_opened_fits_behind_what_was_said(
     dialect: str, stream: bool, said: int, calls: int
 ) -> None:
-    """The model's own words are in the request that goes on, and take room too."""
+    """The model's own text is in the next request, and needs room too."""
     window = 2_500
     words = text("Let me think. " + "word " * said)
     made = exchanged(
@@ -540,7 +540,7 @@ def test_two_calls_of_one_turn_share_what_may_be_opened(stream: bool) -> None:
 
 
 def test_calls_without_ids_are_told_apart_by_their_order(stream: bool) -> None:
-    """Gemini gave none before 3: the client's result stands between ours, where its call does."""
+    """Gemini had none before 3: the client's result is between ours, in the order of calls."""
 
     def both(got: Got) -> Script:
         ref = REF.search(got.texts)

@@ -1,4 +1,4 @@
-"""Paths beside the providers' public APIs: uploads, logins and the APIs behind subscriptions."""
+"""Other paths of the providers: uploads, logins and the APIs of subscriptions."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_file_goes_up_through_googles_own_client() -> None:
 
 @contextmanager
 def serving(handler: Any, listener: socket.socket) -> Iterator[None]:
-    """Serve one handler for every path on a socket, in a thread of its own."""
+    """Serve one handler for every path on a socket, in a separate thread."""
     loop = asyncio.new_event_loop()
     started = threading.Event()
     ended = asyncio.Event()

@@ -1,4 +1,4 @@
-"""What the proxy does not know goes through as if it were not there: compared byte by byte."""
+"""Unknown requests are forwarded unchanged: compared byte by byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the proxy cites: as the policy says, as the settings say, as a request's headers say."""
+"""When the proxy cites: by the policy, the settings, and a request's headers."""
 
 from __future__ import annotations
 

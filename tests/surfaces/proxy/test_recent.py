@@ -1,4 +1,6 @@
-"""Requests read with what is known: the same conversation as if read alone, and no more memory."""
+"""Requests parsed with the previous one: the same conversation as if parsed alone, in bounded
+memory.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ LONG = "a question " * 200
 
 
 def read_on(known: Recent, body: bytes) -> Conversation:
-    """Read a request as the proxy does: with the one that it goes on from."""
+    """Parse a request as the proxy does: with the one that it continues."""
     return known.read(body, "openai-chat", before=known.before(body, "openai-chat"))
 
 

@@ -1,4 +1,4 @@
-"""Repairs are edits: what a repair takes out is on record, can be opened, and is told."""
+"""Repairs are edits: removed messages are recorded, can be opened, and are reported."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ UNANSWERED: dict[str, dict[str, Any]] = {
         "role": "assistant",
         "content": [{"type": "tool_use", "id": "never", "name": "read_log", "input": {"p": WORDS}}],
     },
-    # Gemini takes words behind a call, but not one response to two calls.
+    # Gemini accepts text after a call, but not one response to two calls.
     "gemini": {
         "role": "model",
         "parts": [
@@ -76,7 +76,7 @@ def test_what_a_repair_takes_out_is_told_and_can_be_opened(
     value[key].insert(1, broken[dialect])
     if broken is UNANSWERED and dialect == "gemini":
         value[key].insert(2, value[key][3])
-    elif broken is UNANSWERED:  # and then the user went on
+    elif broken is UNANSWERED:  # and then the user continued
         value[key].insert(2, value[key][0])
     asked_body = json.dumps(value, indent=1).encode()
     with Upstream(says(text("Well."))) as upstream, running_proxy({}, upstream.url) as proxy:

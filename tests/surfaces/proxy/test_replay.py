@@ -33,7 +33,7 @@ def recordings() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module", params=DIALECTS)
 def told(request: pytest.FixtureRequest) -> list[Retold]:
-    """Three recordings that would overflow, told in one dialect; every promise is checked."""
+    """Return three recordings that would overflow, in one dialect; every promise is checked."""
     made = []
     with Upstream(window=WINDOW) as upstream:
         with running_proxy({"request_limit": WINDOW}, upstream.url) as proxy:

@@ -1,8 +1,8 @@
-"""Random conversations through aliases, fallbacks and other dialects at once: all can be rebuilt.
+"""Random conversations through aliases, fallbacks and other dialects: all can be rebuilt.
 
-One proxy has three upstreams for every model: a named one that is busy now and then, a second one
-that may speak another dialect, and the vendor's. Whatever became of a request on its way, the
-client's bytes come back exactly, and whatever differs from them is an edit of its turn.
+One proxy has three upstreams for every model: a named one that is sometimes busy, a second one that
+may use another dialect, and the vendor's. For any route of a request, the client's bytes can be
+restored exactly, and every difference is an edit of its turn.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ ASKED_FOR = {
     "bedrock": "claude-opus-4-5",
     "cohere": "gpt-4.1-nano",
 }
-"""What each alias stands for: the vendor is asked for this, the named upstream for its own name."""
+"""The vendor's model of each alias; the named upstream gets its own name."""
 RUNS = count()
-"""Each conversation is one of its own: all that was done to it was done in its one turn."""
+"""Each conversation is separate: all edits are in its one turn."""
 FAMILY = {"openai-chat": "openai", "openai-responses": "openai", "converse": "bedrock"}
 
 
 @dataclass(frozen=True)
 class World:
-    """A proxy before upstreams in every dialect, each of which can be told to be busy."""
+    """A proxy with upstreams in every dialect, each of which can be made busy."""
 
     proxy: Running
     by_name: dict[str, Upstream]
@@ -71,7 +71,7 @@ class World:
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    """Each alias `to-X` goes first to an upstream that speaks X, then to the vendor's own."""
+    """Each alias `to-X` uses first an upstream with dialect X, then the vendor's own."""
     providers = {speaks: Upstream() for speaks in (*SPEAKS, "vendor")}
     for provider in providers.values():
         provider.__enter__()
@@ -108,7 +108,7 @@ ASKED = st.fixed_dictionaries(
 
 
 def travels(world: World, asked: dict[str, Any]) -> None:
-    """Send one conversation, and hold what went out and what is on record against each other."""
+    """Send one conversation, and compare the sent request with the record."""
     dialect, speaks, stream = asked["dialect"], asked["speaks"], asked["stream"]
     model = f"to-{speaks}"
     first = world.by_name[speaks]

@@ -1,4 +1,4 @@
-"""Who answers for a model: names, patterns, and the next one where the first cannot."""
+"""The upstream of a model: names, patterns, and the next one if the first fails."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_another_name_is_an_edit_and_the_request_can_be_rebuilt(dialect: str) ->
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_what_goes_on_does_not_fall_back(stream: bool) -> None:
-    """Where the second call for one answer fails, nobody else can go on from the first."""
+    """If the second call of an answer fails, no other upstream can continue the first."""
     first, other = Upstream(opens("lines 1-5"), faults.status(503)), Upstream(OTHER)
     with first, other:
         settings = {"upstreams": {"first": named(first, "openai-chat")}}

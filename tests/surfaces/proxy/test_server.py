@@ -45,7 +45,7 @@ NEEDLE = "0312 ERROR the disk of db-7 is full"
 
 
 def long_log() -> str:
-    """A log whose telling line is too deep inside for a citation to show without a question."""
+    """Return a log whose relevant line a citation cannot show without a question."""
     lines = log(600).splitlines()
     return "\n".join([*lines[:312], NEEDLE, *lines[313:]])
 
@@ -195,11 +195,11 @@ def test_savings_are_what_the_request_had_less_what_was_sent(proxy: Running, dia
     body = request_in(dialect, words)
     model = "gemini-2.5-flash" if dialect == "gemini" else None
     before = holdfast.count(body, dialect=dialect, model=model).tokens
-    for _ in range(2):  # what was decided before is saved again
+    for _ in range(2):  # earlier decisions save tokens again
         answered = ask_model(proxy, dialect, body, headers={"x-holdfast-budget": "3000"})
         sent = int(answered.headers["x-holdfast-tokens"])
         assert sent <= 3000 < before
-        # The offline model opens a ref, and what it reads then is not saved.
+        # The offline model opens a ref, whose tokens are not saved.
         read = int(answered.headers.get("x-holdfast-input-tokens", sent))
         assert int(answered.headers["x-holdfast-saved"]) == before - read
         proxy.settled()
@@ -349,7 +349,7 @@ def test_what_the_proxy_says_of_itself_cannot_be_sniffed_framed_or_kept(path: st
         for headers in ({"x-holdfast-token": TOKEN}, {}):
             answered = ask(running.url + path, headers=headers)
             if answered.status == 404:
-                continue  # nothing of ours
+                continue  # none of our objects
             assert answered.headers["x-content-type-options"] == "nosniff"
             assert answered.headers["x-frame-options"] == "DENY"
             assert answered.headers["cache-control"] == "no-store"
@@ -485,7 +485,8 @@ def test_a_signal_lets_open_requests_end_and_closes_the_store(
             f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}"
         )
         open_request.sendall(head.encode() + b"\r\nexpect: 100-continue\r\n\r\n")
-        # The proxy says that it waits for the body: so the request is open when the signal comes.
+        # The proxy reports that it waits for the body: so the request is open when the signal
+        # comes.
         assert open_request.recv(100).startswith(b"HTTP/1.1 100")
         process.process.send_signal(kind)
         assert_answered(open_request, body)
@@ -513,7 +514,7 @@ def test_a_second_signal_drops_an_answer_that_does_not_end(tmp_path: Path) -> No
         code, told = process.end()
         response.close()  # which holds the socket of a client that is closed
         client.close()
-        assert provider.left.acquire(timeout=30)  # its upstream call went with it
+        assert provider.left.acquire(timeout=30)  # its upstream call was cancelled
     assert code == 0, told
     assert "Traceback" not in told
     assert "event=stopped" in told

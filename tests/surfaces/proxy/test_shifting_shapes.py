@@ -78,7 +78,7 @@ class Outcome(NamedTuple):
 
 
 def converse_in_shapes(dialect: str, seed: int, network: Network, turns: int = 14) -> Outcome:
-    """Hold one conversation, and check every request that goes out against the one before."""
+    """Run one conversation, and compare every sent request with the previous one."""
     chance = random.Random(seed)
     model = MixingModel(chance)
     upstream = network.upstream
@@ -218,7 +218,7 @@ def rebuilt(proxy: Running, answer: Answered, number: int) -> bytes:
 
 @pytest.mark.parametrize("hops", [1, 2])
 def test_a_mark_that_leaves_an_answer_takes_no_hidden_call_with_it(hops: int) -> None:
-    """As opencode marks: the last messages, whoever wrote them."""
+    """As opencode marks: the last messages, of any role."""
     model: list[Turn] = [
         says(text("I read it. "), call(TOOL, {"path": "a.log"}, "call_0")),
         *[opens("5-7")] * (hops - 1),

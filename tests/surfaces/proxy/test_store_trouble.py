@@ -1,4 +1,4 @@
-"""A store that is full or gone: requests pass as they came, with a warning, or are refused."""
+"""A store that is full or missing: requests are forwarded with a warning, or refused."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EACH = pytest.mark.parametrize("dialect", DIALECTS)
 
 
 def may_grow_to(proxy: Running, pages: int) -> None:
-    """Let the database have so many pages; what is there stays, so 1 means no more."""
+    """Limit the database to a number of pages; existing ones stay, so 1 forbids growth."""
     store = proxy.service.engine.store
     assert isinstance(store, SqliteStore)
     proxy.do(store._write(lambda db: db.execute(f"PRAGMA max_page_count = {pages}").get))
@@ -106,7 +106,7 @@ def test_a_request_is_refused_where_that_is_the_setting(
 def test_what_needs_no_room_is_answered_on_a_full_disk(upstream: Upstream, tmp_path: Path) -> None:
     with running_proxy(settings(tmp_path, "refuse"), upstream.url) as proxy:
         full(proxy)
-        for _ in range(30):  # more than what the pages at hand can take
+        for _ in range(30):  # more than the free pages can hold
             body = request_in("openai-chat", chat(log(30), question="What? " * 200))
             answered = ask(f"{proxy.url}/v1/chat/completions", body, KEYS)
             assert answered.status == 200
@@ -171,7 +171,7 @@ def test_a_write_that_would_be_lost_is_not_acknowledged(
         loss(folder)
         with pytest.raises(StoreUnavailableError, match="deleted, moved or replaced"):
             proxy.do(store.save_calibration(scope, b"after"))
-        if loss is moved:  # what is put back is used again
+        if loss is moved:  # a restored file is used again
             folder.with_name("elsewhere").rename(folder)
             proxy.do(store.save_calibration(scope, b"again"))
             assert proxy.do(store.calibration(scope)) == b"again"
@@ -189,7 +189,7 @@ def test_a_file_that_took_the_stores_place_is_used_at_once(tmp_path: Path) -> No
 
 
 async def stored_calibration(path: Path, scope: Scope) -> bytes | None:
-    """Read the file that bears the name, with connections of its own."""
+    """Read the file of this name, with separate connections."""
     store = await SqliteStore.open(path)
     try:
         return await store.calibration(scope)

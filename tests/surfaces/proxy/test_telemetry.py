@@ -1,4 +1,4 @@
-"""What the proxy tells of its work is true, and holds nothing of what was said."""
+"""The proxy's telemetry is true, and contains no text of conversations."""
 
 from __future__ import annotations
 
@@ -360,7 +360,7 @@ def test_the_setting_makes_every_line_of_the_program_json(tmp_path: Path) -> Non
 
 
 class Everything(logging.Handler):
-    """All that any logger says at any level, in every form."""
+    """All messages of all loggers, in every form."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -373,7 +373,7 @@ class Everything(logging.Handler):
 
 @contextmanager
 def overheard() -> Iterator[Everything]:
-    """Listen to all loggers, those that are already there with a level of their own too."""
+    """Collect the messages of all loggers, also of existing ones with their own level."""
     root = logging.getLogger()
     loggers = [logging.getLogger(name) for name in list(logging.root.manager.loggerDict)]
     levels = [(one, one.level) for one in (root, *loggers)]
@@ -390,7 +390,7 @@ def overheard() -> Iterator[Everything]:
 
 
 def marked(body: dict[str, Any], mark: str) -> dict[str, Any]:
-    """A request with a mark in everything that is said, named or given in it."""
+    """Return a request with a mark in every text, name and argument."""
     body["messages"].insert(0, {"role": "system", "content": f"Be {mark}sys."})
     for message in body["messages"]:
         for call in message.get("tool_calls") or ():

@@ -115,10 +115,10 @@ def request_with(*headers: tuple[str, str], query: str = "") -> Incoming:
 def waiting_for_an_answer(
     proxy: Running, upstream: Upstream, key: str, **more: str
 ) -> Iterator[http.client.HTTPConnection]:
-    """A client whose upstream does not answer, and that leaves in the end.
+    """Yield a client whose upstream does not answer, and that leaves at the end.
 
-    One that stayed would be waited for: open answers may go on for a while after the proxy was
-    told to stop.
+    If it stayed, the proxy would wait for it, because open responses may continue for a while after
+    the stop signal.
     """
     client = http.client.HTTPConnection(urlsplit(proxy.url).netloc, timeout=PATIENCE)
     upstream.turns.append(stall)
@@ -260,7 +260,7 @@ def test_conversations_with_one_beginning_part_where_they_differ(
     upstream.turns.extend([opens, says(text("All is well.")), says(text("It burns."))])
     upstream.always = says(text("Go on."))
     body = chat(log(600, 7))
-    for _ in range(2):  # the second is the same request: nobody can tell them apart yet
+    for _ in range(2):  # the second is the same request: they cannot be distinguished yet
         sends(proxy, ANN, body)
     first = sends(proxy, ANN, going_on(body, "All is well.", "And now?"))
     assert SECRET in upstream.requests[-1].texts

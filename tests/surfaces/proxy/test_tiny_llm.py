@@ -1,7 +1,7 @@
 """A real language model behind the proxy: its small context is never exceeded.
 
-Its words are not judged; that it is asked nothing that does not fit, and answers every time, is.
-Which model it is, tests/support/tiny_llm.py says.
+Its text is not checked; the test checks that each request fits, and that each is answered.
+tests/support/tiny_llm.py names the model.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def request(history: list[dict[str, Any]]) -> dict[str, Any]:
         "tools": [{"type": "function", "function": tool}],
         "max_tokens": ANSWER_TOKENS,
         "temperature": 0,
-        "ignore_eos": True,  # so that it always says something
+        "ignore_eos": True,  # so that it never returns an empty answer
     }
 
 
 def turn(number: int) -> list[dict[str, Any]]:
-    """What the client adds: a question, and a tool result that alone fills most of the context."""
+    """Return the client's messages: a question, and a tool result that nearly fills the context."""
     function = {"name": "read_log", "arguments": json.dumps({"path": f"{number}.log"})}
     calls = [{"id": f"call_{number}", "type": "function", "function": function}]
     return [
@@ -79,7 +79,7 @@ def test_thirty_turns_never_exceed_the_context(model: str) -> None:
             cached = used["prompt_tokens_details"]["cached_tokens"]
             told.info("counted %s, was %s, cached %s", counted, used["prompt_tokens"], cached)
             assert used["prompt_tokens"] + ANSWER_TOKENS <= CONTEXT
-            proxy.settled()  # what the model reported is learnt before the next turn
+            proxy.settled()  # the reported usage calibrates before the next turn
 
     refused = ask(f"{model}/v1/chat/completions", request(history))
     assert refused.status == 400, "without the proxy the conversation does not fit"

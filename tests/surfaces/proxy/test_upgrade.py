@@ -26,7 +26,7 @@ AS_CODEX_ASKS = {
 
 
 def refusal_of(url: str, headers: Mapping[str, str] = AS_CODEX_ASKS) -> InvalidStatus:
-    """What a WebSocket client is told."""
+    """Return the refusal that a WebSocket client gets."""
     address = url.replace("http://", "ws://") + "/v1/responses"
     with pytest.raises(InvalidStatus) as refused, connect(address, additional_headers=headers):
         pass
@@ -69,7 +69,7 @@ def test_who_may_not_ask_is_not_told_what_the_proxy_speaks() -> None:
 
 @contextmanager
 def served_with_websockets() -> Iterator[str]:
-    """The application behind a server that has WebSockets, as others may run it."""
+    """Yield the application on a server that supports WebSockets, as others may run it."""
     with running_proxy() as proxy, listen(proxy.service.settings) as listener:
         config = uvicorn.Config(
             application(proxy.service),

@@ -1,4 +1,4 @@
-"""Bodies that only pass through: of any size, never held, and gone with whoever leaves."""
+"""Forwarded bodies: of any size, never held in memory, and stopped when the client leaves."""
 
 from __future__ import annotations
 

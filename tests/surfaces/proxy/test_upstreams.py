@@ -1,4 +1,4 @@
-"""Where requests go and what goes with them: chosen before any secret is attached."""
+"""The upstream of requests and their headers: chosen before any secret is attached."""
 
 from __future__ import annotations
 

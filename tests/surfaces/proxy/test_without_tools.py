@@ -27,7 +27,7 @@ WORDS = "The weather in the harbour was calm and the ferries went out on time. "
 
 
 def talk(turns: int = 60) -> list[dict[str, Any]]:
-    """A chat in which one early answer matters for what is asked last."""
+    """Return a chat whose last question needs one early answer."""
     messages = [
         {"role": ("user", "assistant")[n % 2], "content": f"{n} {WORDS * 2}"} for n in range(turns)
     ]

@@ -1,10 +1,9 @@
 """The providers' network as a real HTTP server: the outermost edge, and the only double.
 
-It speaks OpenAI's two dialects, Anthropic's, Gemini's, Bedrock's and Cohere's, enforces their rules
-(gatekeeper.py) and says what a test has scripted: an answer, a function from the request to an
-answer, or a fault (faults.py). It writes down every request, and when a caller leaves before its
-answer is whole. It never imports the package: neither its rules nor its counts may judge
-themselves.
+It supports OpenAI's two dialects, Anthropic's, Gemini's, Bedrock's and Cohere's, enforces their
+rules (gatekeeper.py) and returns a test's script: an answer, a function from the request to an
+answer, or a fault (faults.py). It records every request, and callers that leave before their answer
+is complete. It never imports the package, so that rules and counts are independent.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Spoken:
         taken = self.upstream.ledger.bill(self.got)
         cache = self.upstream.cache
         use = cache.use(self.got, taken) if cache is not None else CacheUse()
-        if self.got.dialect == "anthropic":  # reports what the cache had no part in
+        if self.got.dialect == "anthropic":  # reports input without cached tokens
             taken -= use.read + use.written
         if self.got.dialect == "anthropic" and preserves(self.got.model):
             script = signed(script, self.got.value, thoughts(self.got).last)
@@ -114,7 +113,7 @@ class Spoken:
 
 @dataclass(frozen=True)
 class Fault:
-    """A turn that goes wrong."""
+    """A turn that fails."""
 
     spoil: Callable[[Spoken], Awaitable[web.StreamResponse]]
 
@@ -130,7 +129,7 @@ class Upstream:
         self.any_name = False
         """The model may call tools that the request lacks, as local ones do."""
         self.always: Turn | None = None
-        """What is said when the script has come to its end."""
+        """The answer after the end of the script."""
         self.window = window
         self.names_calls = True
         """Whether Gemini's calls have ids; its models up to 2.5 give none."""

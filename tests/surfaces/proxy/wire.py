@@ -11,7 +11,7 @@ OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
 
 
 class Wire:
-    """An upstream without manners: it writes down the bytes that came and says what it is told."""
+    """An upstream without checks: it records the received bytes and sends its script."""
 
     def __init__(self) -> None:
         self.got: list[bytes] = []

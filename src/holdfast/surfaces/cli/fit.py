@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from holdfast.fitting import Fitted
+from holdfast.engine.options import fit_options
+from holdfast.fitting import Fitted, fit_request
 from holdfast.fitting import fit as make_fit
 from holdfast.fitting.fold_history import estimated_savings
 from holdfast.tokens import TokenCount, count
@@ -16,7 +18,7 @@ from holdfast.trim import STRATEGIES
 from holdfast.trim.strategies import strategy_named
 from holdfast.wire import Conversation, Text, ToolResult, read
 
-from ._context import COLOR, CommandContext, shared_options
+from ._context import OUTPUT, CommandContext, shared_options
 from ._input import (
     DialectOption,
     FileArgument,
@@ -26,12 +28,12 @@ from ._input import (
     read_body,
     write_body,
 )
-from ._output import printable, remark, table
+from ._output import Output, printable, remark, table
 
 _WORDS = 48
 
 
-@shared_options(*COLOR)
+@shared_options(*OUTPUT)
 def fit(
     context: CommandContext,
     file: FileArgument,
@@ -55,6 +57,14 @@ def fit(
             help="Print the edits, and what each strategy could save; write no request.",
         ),
     ] = False,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Print the plan for a session that begins with this request: what is cited, "
+            "folded, offered or kept, and why; write no request.",
+        ),
+    ] = False,
     diff: Annotated[
         bool, typer.Option("--diff", help="Show the messages before and after side by side.")
     ] = False,
@@ -72,12 +82,23 @@ def fit(
       holdfast fit request.json --limit 8000 > smaller.json
       holdfast fit request.json --limit 8000 --preview
       holdfast fit request.json --limit 8000 --diff > smaller.json
+      holdfast fit request.json --limit 8000 --explain
     """
     settings = context.settings
     if strategy != "auto":
         strategy_named(strategy)  # reject an unknown name even if the request fits as it is
     limits = limits_of(settings)
     conversation = read(read_body(file, limits), dialect, limits=limits)
+    if explain:
+        options = msgspec.structs.replace(
+            fit_options(settings),
+            model=model or "",
+            limit=limit,
+            output=output_tokens,
+            strategy=strategy,
+        )
+        _explain(Output(settings), fit_request(conversation, options))
+        return
     before = count(conversation, model=model)
     fitted = make_fit(
         conversation, model=model, limit=limit, output=output_tokens, strategy=strategy
@@ -91,6 +112,28 @@ def fit(
         remark("If a strategy does not save enough, everything but the anchors is folded as well.")
     else:
         write_body(fitted.body, write)
+
+
+def _explain(out: Output, fitted: Fitted) -> None:
+    """Print the plan of a request: each decision with its reason, then the tokens of all."""
+    data = {
+        "asked_tokens": fitted.untouched,
+        "tokens": fitted.tokens,
+        "limit": fitted.limit,
+        "plan": [msgspec.structs.asdict(entry) for entry in fitted.plan],
+    }
+
+    def draw(console: Console) -> None:
+        rows = [
+            (e.action, e.where, e.what, e.why, f"{e.from_tokens:,}", f"{e.to_tokens or 0:,}")
+            for e in fitted.plan
+        ]
+        right = [Column(name, justify="right") for name in ("tokens", "now")]
+        if rows:
+            console.print(table("action", "where", "what", "why", *right, rows=rows))
+        remark(f"{fitted.untouched:,} → {fitted.tokens:,} tokens, limit {fitted.limit:,}")
+
+    out.emit(data, draw)
 
 
 def _strategies(conversation: Conversation, counted: TokenCount) -> Table:

@@ -1,18 +1,17 @@
-"""Make a request fit: the same request if it fits, else one with its middle folded, still valid.
+"""The steps that make a request fit, from what the client asked to the bytes that are sent.
 
-What was decided once is replayed with the next request, byte for byte, so that the vendor's prompt
-cache keeps working; history is folded rarely, in one large step. Read `fit_request` from top to
-bottom: each step takes a draft and gives one, with its edits.
+Earlier decisions are replayed with each request, byte for byte, so that the provider's prompt cache
+keeps working; history is folded rarely, in one large step. Read `fit_steps` from top to bottom:
+each step takes a draft and returns one, with its edits. A step that needs a content read yields it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.cite import CitingRules
 from holdfast.fitting.cite_results import cite_arrivals, expansion_tool
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.final_turn import cannot_fit, ended
@@ -21,8 +20,9 @@ from holdfast.fitting.found_tools import goes_on
 from holdfast.fitting.in_place import shorten_in_place, shortens_in_place, uses_tools
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.open_ahead import open_ahead, without_openings
-from holdfast.fitting.options import HIGH_WATER, LOW_WATER, FitOptions
+from holdfast.fitting.options import FitOptions
 from holdfast.fitting.originals import Originals
+from holdfast.fitting.reads import Steps
 from holdfast.fitting.replay import take_up
 from holdfast.fitting.restore import keeping, put_back
 from holdfast.fitting.state import FitState, Fitted, added, untold_in
@@ -35,10 +35,8 @@ from holdfast.fitting.tool_offers import (
     plan_offer,
     takes_tool,
 )
-from holdfast.tokens import ModelContextRegistry, TokenCount
+from holdfast.tokens import TokenCount
 from holdfast.tokens.counter import Correction
-from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition
-from holdfast.trim.strategies import ContextStrategy
 from holdfast.wire import write
 from holdfast.wire.responses import Kept
 from holdfast.wire.thinking import BINDING
@@ -47,18 +45,28 @@ _SHOWING = ("cite", "fold", "shorten", "open")
 """Edits that leave a ref where the model sees it. A pointer to what stands above may show none."""
 
 
-def fit_request(
+class Basis(NamedTuple):
+    """What all steps of one request know."""
+
+    draft: Draft
+    """The request with the edits of earlier requests replayed."""
+    options: FitOptions
+    state: FitState | None
+    """The session's last request, if this one continues it."""
+    measure: Measure
+    originals: Originals
+    asked_count: TokenCount
+    """The count of the request as the client asked it."""
+
+
+def basis_of(
     body: object,
     options: FitOptions,
-    *,
-    state: FitState | None = None,
-    hidden: Sequence[Kept] = (),
-    calibration: Correction | None = None,
-) -> Fitted:
-    """Return a request within the limit, or raise; what left it must be stored before it is sent.
-
-    `hidden` are the answers whose calls the client never saw: they are brought back.
-    """
+    state: FitState | None,
+    hidden: Sequence[Kept],
+    calibration: Correction | None,
+) -> Basis:
+    """Read a request, replay the edits of earlier ones, and count it."""
     if options.offer_expand == "never":
         options = msgspec.structs.replace(options, opens=False)
     originals = Originals(options.rules)
@@ -66,8 +74,14 @@ def fit_request(
     measure = Measure.of(draft.asked, options, calibration)
     if state is not None and not goes_on(state, draft.asked, options, measure.model):
         state, draft = None, take_up(draft.asked, options, None, hidden, originals)
-    # Before anything is cited: what is, lets go of its texts, and they would be read once more.
-    untouched = measure.count(draft.asked)
+    # Before anything is cited: a cited result lets go of its texts, and would be read once more.
+    asked_count = measure.count(draft.asked)
+    return Basis(draft, options, state, measure, originals, asked_count)
+
+
+def fit_steps(basis: Basis) -> Steps[Fitted]:
+    """Make a request fit; raise BudgetExceededError if it cannot be."""
+    draft, options, state, measure, originals, asked_count = basis
     if options.whole:
         options, draft = keeping(options), put_back(draft, options.whole, measure)
     draft = defer(draft, options, state, measure, originals)
@@ -81,7 +95,7 @@ def fit_request(
     options = msgspec.structs.replace(options, rules=rules)
     offer = plan_offer(draft, options, state, measure)
     if options.cites and not shortens:
-        draft = cite_arrivals(draft, options, measure, originals, offer.cost)
+        draft = yield from cite_arrivals(draft, options, measure, originals, offer.cost)
     draft, shows = offer_in_time(draft, options, state, offer)
     draft = go_on_recalling(draft, options, state)
     if shortens:
@@ -90,10 +104,10 @@ def fit_request(
     else:
         floor = state.floor if state is not None and draft.known else 0
         told = state.told if state is not None else {}
-        folded = fold(draft, measure, options, floor, originals, told)
+        folded = yield from fold(draft, measure, options, floor, originals, told)
         if folded.must_end and (closed := without_openings(draft)) is not draft:
-            folded = fold(closed, measure, options, floor, originals, told)
-        folded = open_ahead(folded, options, measure)
+            folded = yield from fold(closed, measure, options, floor, originals, told)
+        folded = yield from open_ahead(folded, options, measure)
     final = False
     if options.ends and folded.must_end:
         last = ended(folded, measure, originals, debug=options.debug)
@@ -109,7 +123,7 @@ def fit_request(
         state,
         originals,
         limit=measure.most,
-        asked_count=untouched,
+        asked_count=asked_count,
         unclaimed=unclaimed,
         final=final,
         shows=shows,
@@ -151,6 +165,7 @@ def _fitted(  # noqa: PLR0913 - all that was found out, once
         asked_count=asked_count,
         unclaimed=unclaimed,
         final=final,
+        decisions=draft.decisions,
     )
 
 
@@ -161,48 +176,3 @@ def _awaited(draft: Draft, state: FitState | None) -> dict[str, Any]:
     if any(edit.action in ("fold", "drop") for edit in draft.edits):
         untold = untold_in(draft.now.messages)  # of 100,000 messages not with each request
     return {"untold": untold, "told": {ref: told[ref] for ref in untold if ref in told}}
-
-
-def fit(  # noqa: PLR0913 - named arguments, of which most calls need two
-    body: object,
-    *,
-    model: str | None = None,
-    dialect: str | None = None,
-    limit: int | None = None,
-    output: int | None = None,
-    anchors: Sequence[AnchorDefinition] = DEFAULT_ANCHORS,
-    strategy: str | ContextStrategy = "auto",
-    state: FitState | None = None,
-    citing: CitingRules | None = None,
-    platform: str = "",
-    calibration: Correction | None = None,
-    registry: ModelContextRegistry | None = None,
-    high_water: float = HIGH_WATER,
-    low_water: float = LOW_WATER,
-) -> Fitted:
-    """Return a request of at most `limit` input tokens, or raise.
-
-    The limit is the model's own if none is given, less the room for `output` tokens; then the
-    count's upper bound must fit, not only the count. Anchors are kept whatever it takes.
-
-    What left the request is in `Fitted.contents`, each under the ref that its edit names. With
-    `citing` rules, long tool results give way to citations, and the tool that opens refs is
-    offered: then the contents must be stored before the body is sent.
-    """
-    options = FitOptions(
-        model=model or "",
-        dialect=dialect,
-        limit=limit,
-        output=output,
-        anchors=anchors,
-        strategy=strategy,
-        rules=citing or CitingRules(),
-        cites=citing is not None,
-        opens=citing is not None,
-        platform=platform,
-        high_water=high_water,
-        low_water=low_water,
-    )
-    if registry is not None:
-        options = msgspec.structs.replace(options, registry=registry)
-    return fit_request(body, options, state=state, calibration=calibration)

@@ -1,0 +1,198 @@
+"""The plan of a request: what is decided, and which contents must be read for the rest.
+
+`plan` decides without I/O. The plan names the contents to be cited; `finish` takes the citations
+and returns the request that fits. Where a decision depends on the size of a citation, such as what
+becomes of the next result, `finish` returns the plan of what is decided by then.
+
+    outcome = plan(body, options)
+    while isinstance(outcome, FitPlan):
+        outcome = outcome.finish(read_here(outcome.reads))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.cite import CitingRules
+from holdfast.fitting.options import HIGH_WATER, LOW_WATER, FitOptions
+from holdfast.fitting.reads import Answer, PlanEntry, ReadRequest, Steps, entry_of, read_here
+from holdfast.fitting.state import FitState, Fitted
+from holdfast.fitting.steps import basis_of, fit_steps
+from holdfast.tokens import ModelContextRegistry
+from holdfast.tokens.counter import Correction
+from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition
+from holdfast.trim.strategies import ContextStrategy
+from holdfast.wire.responses import Kept
+
+
+class FitInput(msgspec.Struct, frozen=True):
+    """All that a plan follows from."""
+
+    body: object
+    options: FitOptions
+    state: FitState | None = None
+    hidden: tuple[Kept, ...] = ()
+    calibration: Correction | None = None
+
+    def steps(self) -> tuple[Steps[Fitted], int]:
+        """Return the steps from their beginning, and the limit that they keep."""
+        basis = basis_of(self.body, self.options, self.state, self.hidden, self.calibration)
+        return fit_steps(basis), basis.measure.most
+
+
+class FitPlan:
+    """What is decided about a request, and the contents that must be read before the rest.
+
+    A value: equal inputs and answers give equal plans, and `finish` returns the same each time.
+    """
+
+    __slots__ = ("_answers", "_fitted", "_inputs", "_steps", "entries", "limit", "reads")
+
+    def __init__(
+        self,
+        inputs: FitInput,
+        answers: tuple[Sequence[Answer], ...],
+        steps: Steps[Fitted],
+        limit: int,
+    ) -> None:
+        self.entries: tuple[PlanEntry, ...]
+        """The decisions, with their reasons."""
+        self.reads: tuple[ReadRequest, ...]
+        """The contents that must be read; empty if all is decided."""
+        self.limit = limit
+        """Maximum input tokens of the request that comes of it."""
+        self._inputs = inputs
+        self._answers = answers
+        # A generator goes on once. To finish a plan again, its steps are taken from the beginning.
+        self._steps: Steps[Fitted] | None = steps
+        self._fitted: Fitted | None = None
+        try:
+            pending = steps.send(answers[-1]) if answers else next(steps)
+        except StopIteration as end:
+            fitted: Fitted = end.value
+            self._fitted, self.entries, self.reads = fitted, fitted.plan, ()
+        else:
+            self.entries = (*map(entry_of, pending.edits), *pending.decisions)
+            self.reads = pending.reads
+
+    def finish(self, answers: Sequence[Answer] = ()) -> FitPlan | Fitted:
+        """Return the request, or the plan of what is decided with these answers.
+
+        `answers` are the citations and matches for `reads`, in this order; None for a content that
+        may not be stored.
+
+        Raises:
+            BudgetExceededError: The request cannot be made to fit.
+        """
+        if len(answers) != len(self.reads):
+            raise ValueError(f"{len(self.reads)} answers are needed, not {len(answers)}")
+        if self._fitted is not None:
+            return self._fitted
+        steps, self._steps = self._steps, None
+        if steps is None:
+            steps, _ = self._inputs.steps()
+            next(steps)
+            for earlier in self._answers:
+                steps.send(earlier)
+        later = FitPlan(self._inputs, (*self._answers, tuple(answers)), steps, self.limit)
+        return later._fitted or later
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FitPlan) and self._values == other._values
+
+    def __hash__(self) -> int:
+        return hash((self.entries, self.limit))
+
+    @property
+    def _values(self) -> tuple[object, ...]:
+        return self.entries, self.reads, self.limit
+
+    def __repr__(self) -> str:
+        return f"<FitPlan, {len(self.entries)} decisions, {len(self.reads)} contents to read>"
+
+
+def plan(
+    body: object,
+    options: FitOptions,
+    *,
+    state: FitState | None = None,
+    hidden: Sequence[Kept] = (),
+    calibration: Correction | None = None,
+) -> FitPlan:
+    """Decide how a request is made to fit; what must be read for it is named in the plan.
+
+    `hidden` are the answers whose calls the client never saw: they are brought back.
+
+    Raises:
+        BudgetExceededError: The request cannot be made to fit.
+    """
+    inputs = FitInput(body, options, state, tuple(hidden), calibration)
+    steps, limit = inputs.steps()
+    return FitPlan(inputs, (), steps, limit)
+
+
+def fit_request(
+    body: object,
+    options: FitOptions,
+    *,
+    state: FitState | None = None,
+    hidden: Sequence[Kept] = (),
+    calibration: Correction | None = None,
+) -> Fitted:
+    """Return a request within the limit, or raise; all contents are read in this process.
+
+    What left the request must be stored before it is sent.
+    """
+    outcome: FitPlan | Fitted = plan(
+        body, options, state=state, hidden=hidden, calibration=calibration
+    )
+    while isinstance(outcome, FitPlan):
+        outcome = outcome.finish(read_here(outcome.reads))
+    return outcome
+
+
+def fit(  # noqa: PLR0913 - named arguments, of which most calls need two
+    body: object,
+    *,
+    model: str | None = None,
+    dialect: str | None = None,
+    limit: int | None = None,
+    output: int | None = None,
+    anchors: Sequence[AnchorDefinition] = DEFAULT_ANCHORS,
+    strategy: str | ContextStrategy = "auto",
+    state: FitState | None = None,
+    citing: CitingRules | None = None,
+    platform: str = "",
+    calibration: Correction | None = None,
+    registry: ModelContextRegistry | None = None,
+    high_water: float = HIGH_WATER,
+    low_water: float = LOW_WATER,
+) -> Fitted:
+    """Return a request of at most `limit` input tokens, or raise.
+
+    The limit is the model's own if none is given, less the room for `output` tokens; then the
+    count's upper bound must fit, not only the count. Anchors are kept whatever it takes.
+
+    What left the request is in `Fitted.contents`, each under the ref that its edit names. With
+    `citing` rules, long tool results give way to citations, and the tool that opens refs is
+    offered: then the contents must be stored before the body is sent.
+    """
+    options = FitOptions(
+        model=model or "",
+        dialect=dialect,
+        limit=limit,
+        output=output,
+        anchors=anchors,
+        strategy=strategy,
+        rules=citing or CitingRules(),
+        cites=citing is not None,
+        opens=citing is not None,
+        platform=platform,
+        high_water=high_water,
+        low_water=low_water,
+    )
+    if registry is not None:
+        options = msgspec.structs.replace(options, registry=registry)
+    return fit_request(body, options, state=state, calibration=calibration)
