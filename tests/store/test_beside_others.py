@@ -407,6 +407,46 @@ def test_a_subject_of_everybody_is_superseded_for_one(opener: Opener) -> None:
     opener.run(work)
 
 
+async def _put_unused(store: Store, scope: Scope) -> None:
+    """Store a record of each kind that goes when no session of its owner uses it."""
+    name = scope.session
+    await store.put(scope, [content(f"of {name}")])
+    await store.remembered.add(scope, [said(f"t {name}", f"in {name}")])
+    await store.facts.add(scope, [fact(f"f {name}", f"Said in {name}.", "m1", name)])
+    await store.answers.put(scope, answer(f"a {name}", "p", "t", (), name))
+    await store.journal.append(scope, "j", [b"entry"])
+
+
+def test_records_without_a_session_are_removed_only_of_who_expires_them(opener: Opener) -> None:
+    """Nobody has the session "gone", others have "lost", and the caller has one of another name."""
+    names = ("gone", "lost", "live")
+
+    async def use(store: Store, scope: Scope) -> None:
+        record = session(scope.session, updated_at=AT + 1000)
+        await store.add_turn(scope, turn(1, [b"new"]), record, named(b"new"))
+
+    async def expired(store: Store, people: list[Scope]) -> tuple[object, Any]:
+        for person in people:
+            for name in ("gone", "lost"):
+                await _put_unused(store, person.of(name))
+            await use(store, person.of("live" if person == HERE else "lost"))
+        before = [await observe(store, person, names) for person in OTHERS]
+        erased = await store.expire(HERE, AT + 500)
+        for person, earlier in zip(OTHERS, before, strict=True):
+            assert _differing(await observe(store, person, names), earlier) == {}
+        return erased, await observe(store, HERE, names)
+
+    async def work(store: Store) -> None:
+        alone = await expired(model_store(Clock(AT)), [HERE])
+        erased, mine = await expired(store, [*OTHERS[:2], HERE, *OTHERS[2:]])
+        assert erased == alone[0]
+        assert _differing(mine, alone[1]) == {}
+        assert await store.refs(HERE) == []
+
+    opener.clock.now = AT
+    opener.run(work)
+
+
 def test_the_end_of_a_session_is_known_whatever_others_said_in_theirs(opener: Opener) -> None:
     async def work(store: Store) -> None:
         await store.remembered.add(HERE, [said(word, word) for word in ("a", "b", "c")])
