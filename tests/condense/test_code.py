@@ -69,6 +69,13 @@ def test_each_definition_is_a_passage() -> None:
     assert [part.where for part in parts] == ["lines 1-2", "lines 4-4", "lines 5-9", "lines 11-13"]
 
 
+def test_what_begins_like_markup_and_is_php_is_code() -> None:
+    body = "namespace App;\nclass Order extends Base {\n    public function id() {\n"
+    text = f"<?php\n{body}        return $this->id;\n    }}\n}}\n"
+    assert code.sniff(Source(text.encode())) > 0.5
+    assert code.sniff(Source(text.replace("<?php", "<html>").encode())) == 0
+
+
 @pytest.mark.parametrize("text", ["Dear all,\nimport taxes rose.\n\nYours", '{"def": 1}', ""])
 def test_other_texts_are_no_code(text: str) -> None:
     assert code.sniff(Source(text.encode())) == 0

@@ -71,6 +71,20 @@ def test_a_secret_is_found_and_masked_however_it_is_written(kind: str, writing: 
     assert find(masked) == ()
 
 
+@pytest.mark.parametrize(
+    "escape",
+    [
+        *(f"&#{number};" for number in (0, 0x10FFFF, 0x110000, 10**9)),
+        *(f"&#x{number:x};" for number in (0, 0xD7FF, 0xD800, 0xDFFF, 0xE000, 0x10FFFF, 0x110000)),
+        *("\\ud800", "\\udfff", "\\u0000"),
+    ],
+)
+def test_an_escape_of_any_number_hides_nothing_behind_it(escape: str) -> None:
+    text = f"{escape} {escape} {SECRETS['github_token']}"
+    assert "github_token" in flags(find(text))
+    assert "github_token" in flags_in_json(json.dumps(text).encode())
+
+
 def test_a_name_of_a_password_may_be_written_with_a_combining_sign() -> None:
     assert flags(find("contrasen\u0303a=Xk9!vbn3qq")) == ("generic_secret_assignment",)
 

@@ -30,6 +30,7 @@ class Service:
         self.asked: list[tuple[str, str, dict[str, str], dict[str, Any]]] = []
         self.heads: list[dict[str, str]] = []
         self._results, self._status = results, status
+        self._leads = {"Location": "/elsewhere"} if 300 <= status < 400 else {}
 
     async def answer(self, request: web.Request) -> web.Response:
         body = await request.json() if request.can_read_body else {}
@@ -37,7 +38,7 @@ class Service:
         self.heads.append(dict(request.headers))
         if isinstance(self._results, bytes):
             return web.Response(body=self._results, status=self._status)
-        return web.json_response(self._results, status=self._status)
+        return web.json_response(self._results, status=self._status, headers=self._leads)
 
 
 def beside(service: Service, work: Callable[[str], Any]) -> Any:
@@ -113,8 +114,10 @@ def test_brave_is_asked_with_its_token() -> None:
     ],
 )
 def test_a_service_that_fails_is_told(results: Any, status: int, why: str) -> None:
+    service = Service(results, status)
     with pytest.raises(ResearchError, match=why):
-        hits_of(Service(results, status), "searxng")
+        hits_of(service, "searxng")
+    assert len(service.asked) == 1, "the key would go to whatever address the service names"
 
 
 @pytest.mark.parametrize(

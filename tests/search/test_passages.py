@@ -44,6 +44,9 @@ CASES = [
     ("total of 1000", ["total 100", "total 1,000"], None),
     ("ÉCOLE", ["lycée", "une école"], None),
     ("端口是什么", ["这是名字", "端口 8080"], None),
+    ("dog in the yard", ["a dogma", "'two dogs'"], None),
+    ("dog in the yard", ["a dogma", "the dogs' food"], None),
+    ("who bakes bread", ["the bakery", "the baker's oven"], None),
     ("user id of Ann", ["user guide", '{"user_id": 7, "name": "Ann"}'], None),
 ]
 

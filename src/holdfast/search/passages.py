@@ -227,7 +227,7 @@ def _names_a_field(ending: str) -> bool:
 def _strength_of_ending(form: str, ending: str) -> float:
     word = ""
     for character in ending:
-        if not character.isalpha() and character != "'":
+        if not character.isalpha():  # the apostrophe of "the dogs' food" ends the word
             break
         word += character
     if word in ENDINGS:
