@@ -27,7 +27,7 @@ from holdfast.models.embedding import open_embedder
 from holdfast.models.protocol import Embedder
 from holdfast.search.words import fact_terms
 from holdfast.store import Scope, open_store
-from holdfast.store.fact_shelf import key_of
+from holdfast.store.fact_store import key_of
 from tests.store.postgres_server import running_server
 
 FACTS = 100_000

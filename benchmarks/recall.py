@@ -38,7 +38,7 @@ from holdfast.search.fusion import summed, weighted
 from holdfast.search.words import words_of
 from holdfast.store import Scope
 from holdfast.store.opening import open_memory
-from holdfast.store.turn_shelf import Remembered
+from holdfast.store.turn_store import Remembered
 
 BUDGET = 3_000
 SENTENCES = 0.6

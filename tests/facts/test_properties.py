@@ -20,7 +20,7 @@ from holdfast.facts import Fact, FactFilter, FactIndexCache, Ledger
 from holdfast.facts.ledger import SECRETS
 from holdfast.privacy import find
 from holdfast.store import Scope, open_store
-from holdfast.store.fact_shelf import key_of
+from holdfast.store.fact_store import key_of
 from holdfast.store.opening import open_memory
 from tests.privacy.made import UPPER, run
 from tests.store.harness import HERE

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.store import Scope, Store, open_store
-from holdfast.store.turn_shelf import TurnFilter
+from holdfast.store.turn_store import TurnFilter
 from tests.hardening.campaign import Campaign, short_and_full
 from tests.hardening.shapes import KEYS
 from tests.hardening.test_kills import Siege, siege

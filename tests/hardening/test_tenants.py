@@ -25,13 +25,13 @@ from starlette.routing import Route
 
 from holdfast.errors import HoldfastError
 from holdfast.store import Scope, Store, open_store
-from holdfast.store.answer_shelf import AnswerShelf, StoredAnswer
-from holdfast.store.fact_shelf import Fact, FactFilter, FactShelf, FactSource, NewFact
-from holdfast.store.journal import JournalShelf
+from holdfast.store.answer_store import AnswerStore, StoredAnswer
+from holdfast.store.fact_store import Fact, FactFilter, FactSource, FactStore, NewFact
+from holdfast.store.journal import JournalStore
 from holdfast.store.queue import Claim, Job, JobQueue, NewJob
 from holdfast.store.records import Cleaned, RefInfo, Stored, StoreStats
-from holdfast.store.tool_shelf import StoredTool, ToolShelf
-from holdfast.store.turn_shelf import IndexedTurn, NewTurn, TurnFilter, TurnShelf
+from holdfast.store.tool_store import StoredTool, ToolStore
+from holdfast.store.turn_store import IndexedTurn, NewTurn, TurnFilter, TurnStore
 from holdfast.store.usage_ledger import Amount, Reservation, UsageLedger
 from holdfast.surfaces.proxy.routes import PREFIXES
 from holdfast.surfaces.proxy.server import application
@@ -383,11 +383,11 @@ def test_every_method_that_a_scope_is_given_to_is_asked() -> None:
         for prefix, kind in (
             ("", Store),
             ("jobs.", JobQueue),
-            ("remembered.", TurnShelf),
-            ("facts.", FactShelf),
-            ("answers.", AnswerShelf),
-            ("tools.", ToolShelf),
-            ("journal.", JournalShelf),
+            ("remembered.", TurnStore),
+            ("facts.", FactStore),
+            ("answers.", AnswerStore),
+            ("tools.", ToolStore),
+            ("journal.", JournalStore),
             ("ledger.", UsageLedger),
         )
         for name, method in inspect.getmembers(kind, inspect.isfunction)

@@ -22,7 +22,7 @@ from holdfast.models.minilm import MiniLmEmbedder
 from holdfast.models.protocol import Embedder
 from holdfast.store import Store, open_store
 from holdfast.store.opening import open_memory
-from holdfast.store.turn_shelf import Remembered
+from holdfast.store.turn_store import Remembered
 from tests.provider.tokens import text_tokens
 from tests.store.harness import Opener
 

@@ -44,8 +44,8 @@ def doomed(store: Store, writes: int, *, behind: bool) -> None:
 
         return written
 
-    for shelf, name in ((store, "put"), (store, "put_summary"), (store.journal, "append")):
-        setattr(shelf, name, fatal(getattr(shelf, name)))
+    for part, name in ((store, "put"), (store, "put_summary"), (store.journal, "append")):
+        setattr(part, name, fatal(getattr(part, name)))
 
 
 async def live(folder: Path, name: str, *, writes: int, behind: bool, resume: bool) -> None:

@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 
 from holdfast.store import Scope, Store
-from holdfast.store.answer_shelf import StoredAnswer
-from holdfast.store.fact_shelf import Fact, FactSource, NewFact
+from holdfast.store.answer_store import StoredAnswer
+from holdfast.store.fact_store import Fact, FactSource, NewFact
 from holdfast.store.queue import Claim, NewJob
 from holdfast.store.records import Summary
 from holdfast.store.refs import digest
-from holdfast.store.tool_shelf import StoredTool
-from holdfast.store.turn_shelf import NewTurn, TurnFilter
+from holdfast.store.tool_store import StoredTool
+from holdfast.store.turn_store import NewTurn, TurnFilter
 from tests.store.harness import content, named, session, turn
 
 Say = Callable[[str], str]

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.errors import StoreError
 from holdfast.store import Scope, Store
-from holdfast.store.answer_shelf import DAMAGE, Candidate, StoredAnswer
+from holdfast.store.answer_store import DAMAGE, Candidate, StoredAnswer
 from tests.store.harness import (
     HERE,
     OTHER_USER,
@@ -43,23 +43,23 @@ def kept(id_: str = "a1", **more: Any) -> StoredAnswer:
 
 def test_an_answer_is_there_until_its_time_is_over(opener: Opener) -> None:
     async def work(store: Store) -> None:
-        shelf = store.answers
-        assert await shelf.get(HERE, "a1") is None
+        answers = store.answers
+        assert await answers.get(HERE, "a1") is None
         short = kept(expires_at=opener.clock.now + 60.0)
-        await shelf.put(HERE, short)
-        await shelf.put(HERE, kept("a2"))
+        await answers.put(HERE, short)
+        await answers.put(HERE, kept("a2"))
         opener.clock.advance(59.0)
-        assert await shelf.get(HERE.of("s2"), "a1") == short
-        assert await shelf.candidates(HERE, "sig", "e") == [
+        assert await answers.get(HERE.of("s2"), "a1") == short
+        assert await answers.candidates(HERE, "sig", "e") == [
             Candidate("a2", b"\x01\x02"),
             Candidate("a1", b"\x01\x02"),
         ]
         opener.clock.advance(1.0)
-        assert await shelf.get(HERE, "a1") is None
-        assert [each.id for each in await shelf.candidates(HERE, "sig", "e")] == ["a2"]
-        assert [each.id for each in await shelf.latest(HERE)] == ["a2", "a1"]
+        assert await answers.get(HERE, "a1") is None
+        assert [each.id for each in await answers.candidates(HERE, "sig", "e")] == ["a2"]
+        assert [each.id for each in await answers.latest(HERE)] == ["a2", "a1"]
         await store.gc(HERE)
-        assert [each.id for each in await shelf.latest(HERE)] == ["a2"]
+        assert [each.id for each in await answers.latest(HERE)] == ["a2"]
 
     opener.run(work)
 

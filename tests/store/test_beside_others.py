@@ -18,7 +18,7 @@ from holdfast.store import Scope, Store
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.queue import Claim, NewJob, Quotas
 from holdfast.store.sqlite import SqliteStore
-from holdfast.store.turn_shelf import TurnFilter
+from holdfast.store.turn_store import TurnFilter
 from tests.store.everything import (
     AT,
     TOOL,

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.store import Scope, Store
 from holdfast.store.records import Erased
-from holdfast.store.turn_shelf import TurnFilter
+from holdfast.store.turn_store import TurnFilter
 from holdfast.store.usage_ledger import Amount, DayUse, Reservation
 from tests.store.everything import AT, answer, do_jobs, fact, fill, observe, said
 from tests.store.harness import HERE, OTHER_USER, Opener, content, session, turn

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.errors import StoreConflictError, StoreError
 from holdfast.store import Store, open_store
-from holdfast.store.fact_shelf import (
+from holdfast.store.fact_store import (
     DAMAGE,
     Fact,
     FactFilter,

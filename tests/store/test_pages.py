@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.store import Scope, Store
 from holdfast.store.records import TurnUsage
-from holdfast.store.turn_shelf import TurnFilter
+from holdfast.store.turn_store import TurnFilter
 from tests.store.everything import AT, answer, fact, said, tool
 from tests.store.harness import Opener, content, named, session, turn
 

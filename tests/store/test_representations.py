@@ -7,7 +7,7 @@ import pytest
 from holdfast.store import Scope
 from holdfast.store.queue import Ending
 from holdfast.store.records import RefInfo, Stored, Summary
-from holdfast.store.turn_shelf import turn_of
+from holdfast.store.turn_store import turn_of
 from tests.store.everything import answer, fact, said, tool
 from tests.store.harness import content, session
 

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.errors import StoreError
 from holdfast.store import Scope, Store, open_store
-from holdfast.store.tool_shelf import DAMAGE, StoredTool
+from holdfast.store.tool_store import DAMAGE, StoredTool
 from tests.store.harness import HERE, OTHER_USER, OTHER_WORKSPACE, Opener, exported, lines_of
 
 SECRET = "a-description-nobody-may-read-again"
@@ -41,50 +41,50 @@ def plain(tool: StoredTool | None) -> StoredTool:
 
 def test_a_tool_is_added_once_and_changed_only_by_who_saw_it_last(opener: Opener) -> None:
     async def work(store: Store) -> None:
-        shelf = store.tools
+        tools = store.tools
         key = ("github", "search")
-        assert await shelf.get(HERE, key) is None
-        assert await shelf.add(HERE, [pinned(), pinned("open")]) == [key, ("github", "open")]
-        assert await shelf.add(HERE, [pinned(hash="h2")]) == []
-        first = await shelf.get(HERE.of("other"), key)
+        assert await tools.get(HERE, key) is None
+        assert await tools.add(HERE, [pinned(), pinned("open")]) == [key, ("github", "open")]
+        assert await tools.add(HERE, [pinned(hash="h2")]) == []
+        first = await tools.get(HERE.of("other"), key)
         assert first is not None
         assert plain(first) == pinned()
-        await shelf.used(HERE, [key, ("x", "y")])
+        await tools.used(HERE, [key, ("x", "y")])
         changed = msgspec.structs.replace(
             first, offered=b"{}", offered_hash="h2", renamed_from="find", version=2
         )
-        assert await shelf.replace(HERE, changed)
-        assert not await shelf.replace(HERE, changed)
-        second = await shelf.get(HERE, key)
+        assert await tools.replace(HERE, changed)
+        assert not await tools.replace(HERE, changed)
+        second = await tools.get(HERE, key)
         assert second is not None
         assert second.revision > first.revision
         assert (second.uses, second.used_at) == (1, opener.clock.now)
         offer = (second.offered, second.offered_hash, second.renamed_from)
         assert offer == (b"{}", "h2", "find")
-        assert not await shelf.replace(HERE, pinned("nobody", revision=1))
+        assert not await tools.replace(HERE, pinned("nobody", revision=1))
 
     opener.run(work)
 
 
 def test_pages_go_by_revision_and_the_stamp_tells_every_change(opener: Opener) -> None:
     async def work(store: Store) -> None:
-        shelf, stamps = store.tools, []
-        stamps.append(await shelf.stamp(HERE))
-        await shelf.add(HERE, [pinned(f"t{n}") for n in range(5)])
-        stamps.append(await shelf.stamp(HERE))
-        first = await shelf.page(HERE, limit=3)
-        rest = await shelf.page(HERE, after=first[-1].revision)
+        tools, stamps = store.tools, []
+        stamps.append(await tools.stamp(HERE))
+        await tools.add(HERE, [pinned(f"t{n}") for n in range(5)])
+        stamps.append(await tools.stamp(HERE))
+        first = await tools.page(HERE, limit=3)
+        rest = await tools.page(HERE, after=first[-1].revision)
         assert [tool.name for tool in first + rest] == [f"t{n}" for n in range(5)]
-        assert await shelf.page(HERE, after=rest[-1].revision) == []
-        assert await shelf.replace(HERE, rest[0])
-        stamps.append(await shelf.stamp(HERE))
-        last = (await shelf.page(HERE))[-1]
+        assert await tools.page(HERE, after=rest[-1].revision) == []
+        assert await tools.replace(HERE, rest[0])
+        stamps.append(await tools.stamp(HERE))
+        last = (await tools.page(HERE))[-1]
         assert last.name == rest[0].name
-        assert await shelf.forget(HERE, [last.key, last.key]) == 1
-        await shelf.add(HERE, [pinned("another")])
-        stamps.append(await shelf.stamp(HERE))
-        await shelf.used(HERE, [("github", "t0")])
-        assert await shelf.stamp(HERE) == stamps[-1]
+        assert await tools.forget(HERE, [last.key, last.key]) == 1
+        await tools.add(HERE, [pinned("another")])
+        stamps.append(await tools.stamp(HERE))
+        await tools.used(HERE, [("github", "t0")])
+        assert await tools.stamp(HERE) == stamps[-1]
         assert len(set(stamps)) == len(stamps)
 
     opener.run(work)

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import StoreError
 from holdfast.store import Scope, Store
-from holdfast.store.turn_shelf import Changes, Known, NewTurn, Remembered, TurnFilter, print_of
+from holdfast.store.turn_store import Changes, Known, NewTurn, Remembered, TurnFilter, print_of
 from tests.store.harness import (
     HERE,
     OTHER_USER,
@@ -151,13 +151,13 @@ def test_nobody_sees_the_turns_of_another_scope(opener: Opener) -> None:
         await remember(store, HERE, said("my secret garden"))
         (row,) = await store.remembered.indexed(HERE)
         for other in (OTHER_USER, OTHER_WORKSPACE):
-            shelf = store.remembered
-            assert await shelf.indexed(other) == []
-            assert await shelf.turns(other, [row.place]) == {}
-            assert await shelf.recent(other, limit=9) == []
-            assert await shelf.with_words(other, ["secret"], limit=9) == []
-            assert await shelf.select(other, TurnFilter()) == []
-            known = await shelf.known(other, [said("my secret garden")])
+            turns = store.remembered
+            assert await turns.indexed(other) == []
+            assert await turns.turns(other, [row.place]) == {}
+            assert await turns.recent(other, limit=9) == []
+            assert await turns.with_words(other, ["secret"], limit=9) == []
+            assert await turns.select(other, TurnFilter()) == []
+            known = await turns.known(other, [said("my secret garden")])
             assert not known[0].is_here
         assert Scope("ann", "blue") in await store.scopes()
         assert OTHER_USER.of("") not in await store.scopes()

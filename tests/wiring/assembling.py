@@ -70,9 +70,9 @@ def makers_of_what_is_remembered(embedder: str) -> object:
     with running_proxy(chosen) as proxy:
         body = json.dumps(asking(history(3))).encode()
         ask(proxy.url + path_of("openai-chat"), body, {"authorization": f"Bearer {KEY}"})
-        shelf = proxy.service.engine.store.remembered
+        turns = proxy.service.engine.store.remembered
         [scope] = proxy.do(proxy.service.engine.store.scopes())
-        return {turn.maker for turn in proxy.do(shelf.indexed(scope))}
+        return {turn.maker for turn in proxy.do(turns.indexed(scope))}
 
 
 LIBRARY: dict[str, Wired | str] = {

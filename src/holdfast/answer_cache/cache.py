@@ -32,7 +32,7 @@ from holdfast.models.embedding import open_embedder
 from holdfast.models.protocol import Embedder
 from holdfast.privacy import find, flags
 from holdfast.store import Scope, Store
-from holdfast.store.answer_shelf import StoredAnswer
+from holdfast.store.answer_store import StoredAnswer
 from holdfast.store.refs import parse
 
 if TYPE_CHECKING:
@@ -92,14 +92,14 @@ class Answers:
         """
         if not self.policy.enabled:
             return None
-        shelf = self._store.answers
-        stored = await shelf.get(self._scope, answer_id(prompt, signature))
+        answers = self._store.answers
+        stored = await answers.get(self._scope, answer_id(prompt, signature))
         if stored is not None and await self._is_fresh(stored):
             return await self._answer(stored, 1.0)
         if not alike or self.unlike_because or unshared_because(prompt):
             return None
         for similarity, candidate in await self._near(prompt, signature):
-            near = await shelf.get(self._scope, candidate)
+            near = await answers.get(self._scope, candidate)
             if near is None or not _serves(prompt, near.prompt) or not await self._is_fresh(near):
                 continue
             return await self._answer(near, similarity)

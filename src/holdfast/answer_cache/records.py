@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.privacy import Policy as PrivacyPolicy
 from holdfast.settings import Settings
-from holdfast.store.answer_shelf import StoredAnswer
+from holdfast.store.answer_store import StoredAnswer
 
 Tier = Literal["exact", "semantic"]
 Form = Literal["whole", "events", "events+usage"]

@@ -20,7 +20,7 @@ from holdfast.memory.passages import Passage, day_heading
 from holdfast.privacy import Policy, find, mask
 from holdfast.quoting import bracketed
 from holdfast.store import RefInfo, Scope, Store
-from holdfast.store.turn_shelf import Remembered
+from holdfast.store.turn_store import Remembered
 from holdfast.summarise.fidelity import Rung
 
 if TYPE_CHECKING:

@@ -65,7 +65,7 @@ from holdfast.settings import Settings
 from holdfast.store import Content, Scope, Store, Turn, open_store
 from holdfast.store.deadline import without_deadline
 from holdfast.store.records import StoreStats, UsageTotal
-from holdfast.store.turn_shelf import Remembered
+from holdfast.store.turn_store import Remembered
 from holdfast.tokens import Calibration
 from holdfast.wire import Conversation
 from holdfast.workers import Workers, WorkLimits

@@ -3,7 +3,7 @@
 from holdfast.facts.fact_reader import fact_jobs
 from holdfast.facts.index_cache import FactIndexCache
 from holdfast.facts.ledger import Ledger, RankedFact, get_top_facts
-from holdfast.store.fact_shelf import Fact, FactFilter, FactKind, FactSource
+from holdfast.store.fact_store import Fact, FactFilter, FactKind, FactSource
 
 __all__ = [
     "Fact",

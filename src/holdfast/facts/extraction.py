@@ -19,7 +19,7 @@ from holdfast.facts.dates import annotate_dates
 from holdfast.facts.pronouns import is_self_contained
 from holdfast.facts.statements import FactStatement, is_complete, read_statement
 from holdfast.facts.values import find_records
-from holdfast.store.fact_shelf import MOST_CHARACTERS, FactKind
+from holdfast.store.fact_store import MOST_CHARACTERS, FactKind
 
 MOST_FACTS = 50
 """Maximum facts per message."""

@@ -23,7 +23,7 @@ from holdfast.search.postings import Counts, Postings
 from holdfast.search.top import best, largest
 from holdfast.search.vectors import SignSketches, VectorColumn, quantised, unit_rows
 from holdfast.search.words import fact_terms, number_of
-from holdfast.store.fact_shelf import FactKind, FactRow
+from holdfast.store.fact_store import FactKind, FactRow
 
 DAY_SECONDS = 86_400.0
 HALF_LIVES: dict[FactKind, float] = {

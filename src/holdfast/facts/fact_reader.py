@@ -22,7 +22,7 @@ from holdfast.models.embedding import open_embedder
 from holdfast.models.protocol import CompletionModel
 from holdfast.settings import Settings
 from holdfast.store import Content, Scope, Store, queue
-from holdfast.store.fact_shelf import MOST_CHARACTERS, MOST_NAME_CHARACTERS, NewFact
+from holdfast.store.fact_store import MOST_CHARACTERS, MOST_NAME_CHARACTERS, NewFact
 from holdfast.store.queue import Job, NewJob
 from holdfast.summarise import ContentSummarizer, SummarizationLevel, SummarizationResult
 

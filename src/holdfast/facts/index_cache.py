@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from holdfast.facts.fact_query import FactHit, FactQuery, strip_speaker
 from holdfast.models.protocol import Embedder
 from holdfast.store import Scope, Store
-from holdfast.store.fact_shelf import Fact, NewFact
+from holdfast.store.fact_store import Fact, NewFact
 
 if TYPE_CHECKING:
     from holdfast.facts.fact_index import FactIndex

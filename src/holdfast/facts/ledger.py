@@ -23,7 +23,7 @@ from holdfast.facts.index_cache import FactIndexCache
 from holdfast.privacy import Policy, apply, find
 from holdfast.privacy.credentials import CREDENTIALS
 from holdfast.store import Scope, Store
-from holdfast.store.fact_shelf import Fact, FactFilter, FactKind, FactSource, NewFact
+from holdfast.store.fact_store import Fact, FactFilter, FactKind, FactSource, NewFact
 
 DEFAULT_LIMIT = 12
 LEAST_LIMIT, MOST_LIMIT = 8, 20

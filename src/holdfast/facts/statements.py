@@ -15,7 +15,7 @@ import re2  # type: ignore[import-untyped]
 from holdfast.facts.clauses import LEAST_CHARACTERS, MessageClause
 from holdfast.facts.pronouns import is_self_contained
 from holdfast.search.words import is_stop_word
-from holdfast.store.fact_shelf import FactKind
+from holdfast.store.fact_store import FactKind
 
 _MOST_CHARACTERS = 320
 _LEAST_CONTENT_WORDS = 3

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import re2  # type: ignore[import-untyped]
 
 from holdfast.facts.statements import LINK
-from holdfast.store.fact_shelf import FactKind
+from holdfast.store.fact_store import FactKind
 
 MOST_BYTES = 200_000
 """Maximum bytes of a result: parsing its JSON blocks the event loop for up to 7 ms."""

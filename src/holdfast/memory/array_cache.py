@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 
 from holdfast.models.protocol import Embedder
 from holdfast.store import Scope
-from holdfast.store.turn_shelf import Changes, TurnShelf
+from holdfast.store.turn_store import Changes, TurnStore
 
 if TYPE_CHECKING:
     from holdfast.memory.arrays import ScopeArrays
@@ -49,7 +49,7 @@ class ArrayCache:
 
     @asynccontextmanager
     async def of(
-        self, shelf: TurnShelf, scope: Scope, embedder: Embedder | None
+        self, turns: TurnStore, scope: Scope, embedder: Embedder | None
     ) -> AsyncIterator[ScopeArrays]:
         """Yield the arrays of a scope as of now; nothing is appended to them inside the block."""
         # Imported here so that only recall loads numpy.
@@ -61,14 +61,14 @@ class ArrayCache:
         # must not see the arrays grow.
         lock = self._locks.setdefault(key, asyncio.Lock())
         async with lock:
-            changes = await shelf.changes(scope)
+            changes = await turns.changes(scope)
             cached_changes, arrays = self._arrays.get(key, (Changes(), None))
             maker = index_maker(embedder)
             if arrays is None or arrays.maker != maker or cached_changes.removed != changes.removed:
                 arrays = ScopeArrays(maker, 0 if embedder is None else embedder.dimensions)
                 cached_changes = Changes(-1, changes.removed)
             if cached_changes.added != changes.added:
-                await _catch_up(shelf, scope, arrays)
+                await _catch_up(turns, scope, arrays)
             self._arrays[key] = (changes, arrays)
             self._arrays.move_to_end(key)
             self._shrink()
@@ -79,10 +79,10 @@ class ArrayCache:
             self._arrays.popitem(last=False)
 
 
-async def _catch_up(shelf: TurnShelf, scope: Scope, arrays: ScopeArrays) -> None:
+async def _catch_up(turns: TurnStore, scope: Scope, arrays: ScopeArrays) -> None:
     """Append the turns stored since the arrays were last updated."""
     while True:
-        part = await shelf.indexed(scope, after=arrays.last_place, limit=_AT_ONCE)
+        part = await turns.indexed(scope, after=arrays.last_place, limit=_AT_ONCE)
         await run_in_thread_if(len(part) > _ON_LOOP, partial(arrays.add, part))
         if len(part) < _AT_ONCE:
             return

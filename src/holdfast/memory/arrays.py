@@ -16,7 +16,7 @@ from holdfast.memory.turn_index import TurnIndex, decode_index
 from holdfast.search.arrays import Floats, GrowingArray
 from holdfast.search.postings import Postings, decoded
 from holdfast.search.vectors import VectorColumn
-from holdfast.store.turn_shelf import IndexedTurn
+from holdfast.store.turn_store import IndexedTurn
 
 EPISODE_SECONDS = 3 * 3600.0
 """Length of a pause, in seconds, after which a new episode of a session begins."""

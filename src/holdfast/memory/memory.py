@@ -36,7 +36,7 @@ from holdfast.models.protocol import Embedder
 from holdfast.search.arrays import Floats
 from holdfast.search.words import words_of
 from holdfast.store import Scope, Store
-from holdfast.store.turn_shelf import MOST_AT_ONCE, NewTurn, Remembered, TurnFilter, print_of
+from holdfast.store.turn_store import MOST_AT_ONCE, NewTurn, Remembered, TurnFilter, print_of
 
 _CANDIDATES = 2_000
 """Turns ranked in a scope that is too large for the cache."""

@@ -16,7 +16,7 @@ import msgspec
 
 from holdfast import quoting
 from holdfast.memory.dates import day_of
-from holdfast.store.turn_shelf import Remembered
+from holdfast.store.turn_store import Remembered
 
 GAP = " … "
 """Marks left-out text between two pieces of a turn."""

@@ -17,7 +17,7 @@ from holdfast.memory.passages import Passage, join_spans, render_passages, sort_
 from holdfast.memory.ranking import PieceScores
 from holdfast.memory.weights import DENSITY
 from holdfast.search import top
-from holdfast.store.turn_shelf import Remembered
+from holdfast.store.turn_store import Remembered
 
 _HEADROOM = 1.02
 """Factor by which the estimate may exceed the budget: rendered together, pieces take a little less

@@ -30,8 +30,8 @@ class JournalEntry(msgspec.Struct, frozen=True):
         return f"<JournalEntry {self.sequence}, {len(self.data)} bytes>"
 
 
-class JournalShelf(ABC):
-    """The calls on journals; each store has a shelf that makes them true."""
+class JournalStore(ABC):
+    """Journals in a store."""
 
     @abstractmethod
     async def append(

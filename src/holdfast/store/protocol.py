@@ -15,9 +15,9 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Literal, Protocol
 
 from holdfast.store.across import AcrossScopes
-from holdfast.store.answer_shelf import AnswerShelf
-from holdfast.store.fact_shelf import FactShelf
-from holdfast.store.journal import JournalShelf
+from holdfast.store.answer_store import AnswerStore
+from holdfast.store.fact_store import FactStore
+from holdfast.store.journal import JournalStore
 from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     AuditEntry,
@@ -34,8 +34,8 @@ from holdfast.store.records import (
     UsageTotal,
 )
 from holdfast.store.scope import Scope
-from holdfast.store.tool_shelf import ToolShelf
-from holdfast.store.turn_shelf import TurnShelf
+from holdfast.store.tool_store import ToolStore
+from holdfast.store.turn_store import TurnStore
 from holdfast.store.usage_ledger import UsageLedger
 
 GRACE_SECONDS = 3600.0
@@ -55,15 +55,15 @@ class Store(Protocol):
     """Several workspaces of one user at once."""
     jobs: JobQueue
     """Work for the background."""
-    remembered: TurnShelf
+    remembered: TurnStore
     """Remembered messages, turn by turn."""
-    facts: FactShelf
+    facts: FactStore
     """Facts from the conversations."""
-    answers: AnswerShelf
+    answers: AnswerStore
     """Answers that may be given again."""
-    tools: ToolShelf
+    tools: ToolStore
     """Tools and their schemas, as they were pinned."""
-    journal: JournalShelf
+    journal: JournalStore
     """Journals of agents and research runs."""
     ledger: UsageLedger
     """Daily use of tenants, for limits."""

@@ -13,15 +13,15 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import StoreError
-from holdfast.store import fact_shelf
-from holdfast.store.answer_shelf import StoredAnswer
-from holdfast.store.fact_shelf import Fact, NewFact
+from holdfast.store import fact_store
+from holdfast.store.answer_store import StoredAnswer
+from holdfast.store.fact_store import Fact, NewFact
 from holdfast.store.journal import JournalEntry
 from holdfast.store.queue import PRIORITIES, Job, JobState
 from holdfast.store.records import AuditEntry, SessionRecord, Summary, Turn
 from holdfast.store.refs import KIND, digest, parse
-from holdfast.store.tool_shelf import StoredTool
-from holdfast.store.turn_shelf import Remembered
+from holdfast.store.tool_store import StoredTool
+from holdfast.store.turn_store import Remembered
 
 VERSION = 5
 
@@ -299,7 +299,7 @@ def _is_sound(line: Line) -> bool:
         case JobLine():
             return line.priority in PRIORITIES
         case FactLine(fact=fact):
-            return fact_shelf.is_sound(NewFact(fact=fact))
+            return fact_store.is_sound(NewFact(fact=fact))
         case _:
             return True
 

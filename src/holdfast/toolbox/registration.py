@@ -13,7 +13,7 @@ import msgspec
 import orjson
 
 from holdfast.models.protocol import Embedder
-from holdfast.store.tool_shelf import StoredTool, ToolKey
+from holdfast.store.tool_store import StoredTool, ToolKey
 from holdfast.toolbox.intents import tool_intent, tool_warnings
 from holdfast.toolbox.tool import InvalidTool, Tool, read_tool
 from holdfast.toolbox.tool_features import encode_features, index_maker

@@ -15,7 +15,7 @@ import msgspec
 
 from holdfast.models.protocol import Embedder
 from holdfast.store import Scope
-from holdfast.store.tool_shelf import Stamp, StoredTool, ToolKey, ToolShelf
+from holdfast.store.tool_store import Stamp, StoredTool, ToolKey, ToolStore
 from holdfast.toolbox.index import ToolIndex
 from holdfast.toolbox.registration import restore_tool
 from holdfast.toolbox.tool_features import encode_features, index_maker
@@ -64,7 +64,7 @@ class ToolCache:
     def __init__(self) -> None:
         self._scopes: OrderedDict[tuple[str, str], ScopeTools] = OrderedDict()
 
-    async def of(self, store: ToolShelf, scope: Scope) -> ScopeTools:
+    async def of(self, store: ToolStore, scope: Scope) -> ScopeTools:
         """Return the tools of a scope as they are now."""
         key = (scope.workspace, scope.user)
         stamp = await store.stamp(scope)
@@ -77,7 +77,7 @@ class ToolCache:
         return scope_tools
 
 
-async def _all(store: ToolShelf, scope: Scope) -> list[StoredTool]:
+async def _all(store: ToolStore, scope: Scope) -> list[StoredTool]:
     tools: dict[ToolKey, StoredTool] = {}
     after = 0
     while page := await store.page(scope, after, _PAGE):

@@ -19,7 +19,7 @@ from holdfast.errors import StoreConflictError, ToolError
 from holdfast.models.embedding import open_embedder
 from holdfast.models.protocol import Embedder
 from holdfast.store import Scope, Store
-from holdfast.store.tool_shelf import StoredTool, ToolKey
+from holdfast.store.tool_store import StoredTool, ToolKey
 from holdfast.toolbox.directory import BUDGET, DirectoryEntry, directory
 from holdfast.toolbox.registration import (
     Registration,

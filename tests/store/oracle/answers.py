@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 import msgspec
 
-from holdfast.store import answer_shelf, rules
-from holdfast.store.answer_shelf import MOST_CANDIDATES, AnswerShelf, Candidate, StoredAnswer
+from holdfast.store import answer_store, rules
+from holdfast.store.answer_store import MOST_CANDIDATES, AnswerStore, Candidate, StoredAnswer
 from holdfast.store.scope import Scope
 from holdfast.store.transfer import AnswerLine
 
 
-class ModelAnswers(AnswerShelf):
+class ModelAnswers(AnswerStore):
     """Keeps answers in dictionaries."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -25,7 +25,7 @@ class ModelAnswers(AnswerShelf):
 
     async def put(self, scope: Scope, answer: StoredAnswer) -> None:
         """Keep an answer."""
-        answer_shelf.check(answer)
+        answer_store.check(answer)
         self.of(scope).pop(answer.id, None)  # so that it stands last
         self.of(scope)[answer.id] = msgspec.structs.replace(answer, session=scope.session)
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from holdfast.store import fact_shelf as shelf
-from holdfast.store.fact_shelf import (
+from holdfast.store import fact_store as shelf
+from holdfast.store.fact_store import (
     Fact,
     FactChanges,
     FactFilter,
     FactRow,
-    FactShelf,
     FactSource,
+    FactStore,
     NewFact,
 )
 from holdfast.store.scope import Scope
@@ -72,7 +72,7 @@ class _Shelf:
         )
 
 
-class ModelFacts(FactShelf):
+class ModelFacts(FactStore):
     """Keeps facts in dictionaries."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from holdfast.store import journal
-from holdfast.store.journal import JournalEntry, JournalShelf
+from holdfast.store.journal import JournalEntry, JournalStore
 from holdfast.store.scope import Scope
 from holdfast.store.transfer import JournalLine
 
@@ -13,7 +13,7 @@ Key = tuple[str, str, str, str]
 """Workspace, user, session and name."""
 
 
-class ModelJournal(JournalShelf):
+class ModelJournal(JournalStore):
     """Keeps journals in dictionaries."""
 
     def __init__(self, clock: Callable[[], float]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from holdfast.store import transfer
-from holdfast.store.answer_shelf import StoredAnswer
-from holdfast.store.fact_shelf import Fact
+from holdfast.store.answer_store import StoredAnswer
+from holdfast.store.fact_store import Fact
 from holdfast.store.queue import Job
 from tests.store.oracle.records import Ref, Shelf
 

@@ -10,9 +10,9 @@ import msgspec
 
 from holdfast.store import rules, transfer
 from holdfast.store.across import AcrossScopes
-from holdfast.store.answer_shelf import AnswerShelf
-from holdfast.store.fact_shelf import FactShelf
-from holdfast.store.journal import JournalShelf
+from holdfast.store.answer_store import AnswerStore
+from holdfast.store.fact_store import FactStore
+from holdfast.store.journal import JournalStore
 from holdfast.store.protocol import GRACE_SECONDS, Progress, Store
 from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
@@ -32,8 +32,8 @@ from holdfast.store.records import (
 )
 from holdfast.store.refs import parse
 from holdfast.store.scope import Scope
-from holdfast.store.tool_shelf import ToolShelf
-from holdfast.store.turn_shelf import TurnShelf
+from holdfast.store.tool_store import ToolStore
+from holdfast.store.turn_store import TurnStore
 from holdfast.store.usage_ledger import UsageLedger
 from tests.store.oracle.across import ModelAcross
 from tests.store.oracle.answers import ModelAnswers
@@ -60,19 +60,19 @@ class ModelStore:
         self.jobs: JobQueue = self._queue
         """Work for the background."""
         self._remembered = ModelTurns()
-        self.remembered: TurnShelf = self._remembered
+        self.remembered: TurnStore = self._remembered
         """What was said, turn by turn."""
         self._facts = ModelFacts()
-        self.facts: FactShelf = self._facts
+        self.facts: FactStore = self._facts
         """What was said."""
         self._answers = ModelAnswers(clock)
-        self.answers: AnswerShelf = self._answers
+        self.answers: AnswerStore = self._answers
         """Answers that may be given again."""
         self._tools = ModelTools(clock)
-        self.tools: ToolShelf = self._tools
+        self.tools: ToolStore = self._tools
         """Tools and their schemas."""
         self._journal = ModelJournal(clock)
-        self.journal: JournalShelf = self._journal
+        self.journal: JournalStore = self._journal
         """What was done, entry behind entry."""
         self._ledger = ModelLedger()
         self.ledger: UsageLedger = self._ledger

@@ -7,13 +7,13 @@ from itertools import count
 
 import msgspec
 
-from holdfast.store import tool_shelf
+from holdfast.store import tool_store
 from holdfast.store.scope import Scope
-from holdfast.store.tool_shelf import Stamp, StoredTool, ToolKey, ToolShelf
+from holdfast.store.tool_store import Stamp, StoredTool, ToolKey, ToolStore
 from holdfast.store.transfer import ToolLine
 
 
-class ModelTools(ToolShelf):
+class ModelTools(ToolStore):
     """Keeps tools in dictionaries."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -33,7 +33,7 @@ class ModelTools(ToolShelf):
     async def add(self, scope: Scope, tools: Sequence[StoredTool]) -> list[ToolKey]:
         """Keep tools that are not there."""
         for tool in tools:
-            tool_shelf.check(tool)
+            tool_store.check(tool)
         new = {tool.key: tool for tool in reversed(tools) if tool.key not in self._of(scope)}
         for tool in reversed(new.values()):
             self._keep(scope, tool)
@@ -41,7 +41,7 @@ class ModelTools(ToolShelf):
 
     async def replace(self, scope: Scope, tool: StoredTool) -> bool:
         """Put a tool in the place of its earlier revision."""
-        tool_shelf.check(tool)
+        tool_store.check(tool)
         earlier = self._of(scope).get(tool.key)
         if earlier is None or earlier.revision != tool.revision:
             return False

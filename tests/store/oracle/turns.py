@@ -8,10 +8,10 @@ from itertools import islice
 
 import msgspec
 
-from holdfast.store import turn_shelf
+from holdfast.store import turn_store
 from holdfast.store.scope import Scope
 from holdfast.store.transfer import RememberedLine
-from holdfast.store.turn_shelf import (
+from holdfast.store.turn_store import (
     MOST_AT_ONCE,
     Changes,
     IndexedTurn,
@@ -20,7 +20,7 @@ from holdfast.store.turn_shelf import (
     Remembered,
     SessionEnds,
     TurnFilter,
-    TurnShelf,
+    TurnStore,
 )
 
 _STEM = 4
@@ -64,7 +64,7 @@ class _Turns:
         return sorted(rows, key=lambda row: (row.turn.number, row.place))
 
 
-class ModelTurns(TurnShelf):
+class ModelTurns(TurnStore):
     """Keeps turns in dictionaries."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class ModelTurns(TurnShelf):
 
     async def known(self, scope: Scope, turns: Sequence[NewTurn]) -> list[Known]:
         """Which of these messages lie here."""
-        turn_shelf.check(scope, turns)
+        turn_store.check(scope, turns)
         session = self._turns(scope).of(scope.session)
         ends = SessionEnds(
             first=[(row.print, row.turn.id) for row in session[: len(turns)]],
@@ -84,11 +84,11 @@ class ModelTurns(TurnShelf):
             number=session[-1].turn.number if session else 0,
             there={row.turn.id for row in session},
         )
-        return turn_shelf.known_in(scope.session, turns, ends)
+        return turn_store.known_in(scope.session, turns, ends)
 
     async def add(self, scope: Scope, turns: Sequence[NewTurn]) -> int:
         """Put turns behind the last of the session."""
-        turn_shelf.check(scope, turns)
+        turn_store.check(scope, turns)
         held = self._turns(scope)
         session = held.of(scope.session)
         number = session[-1].turn.number if session else 0
@@ -98,7 +98,7 @@ class ModelTurns(TurnShelf):
             row = there.get(turn.id)
             if row is None:
                 added += 1
-                remembered = turn_shelf.turn_of(scope, turn, number + added)
+                remembered = turn_store.turn_of(scope, turn, number + added)
                 made = (turn.print, turn.maker, turn.index)
                 there[turn.id] = self._insert(held, remembered, made)
             elif turn.maker != row.maker:

@@ -19,7 +19,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.answer_cache.records import GivenAnswer, packed
 from holdfast.store import Scope
-from holdfast.store.answer_shelf import StoredAnswer
+from holdfast.store.answer_store import StoredAnswer
 from holdfast.store.queue import NewJob
 from tests.store.harness import content
 from tests.surfaces.harness import Cli

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from holdfast.store import answer_shelf, rules
-from holdfast.store.answer_shelf import MOST_CANDIDATES, AnswerShelf, Candidate, StoredAnswer
+from holdfast.store import answer_store, rules
+from holdfast.store.answer_store import MOST_CANDIDATES, AnswerStore, Candidate, StoredAnswer
 from holdfast.store.operations import pages
 from holdfast.store.pack import pack, unpack
 from holdfast.store.records import Damage
@@ -23,7 +23,7 @@ _NEWEST = 2**62
 _sql = load("answers")
 
 
-class SqlAnswerStore(AnswerShelf):
+class SqlAnswerStore(AnswerStore):
     """Stored answers in a database."""
 
     def __init__(self, runner: Runner, clock: Callable[[], float]) -> None:
@@ -32,7 +32,7 @@ class SqlAnswerStore(AnswerShelf):
 
     async def put(self, scope: Scope, answer: StoredAnswer) -> None:
         """Store an answer in the place of one with its id."""
-        answer_shelf.check(answer)
+        answer_store.check(answer)
         values = _values(answer)
 
         def work() -> Operation[None]:
@@ -100,7 +100,7 @@ class SqlAnswerStore(AnswerShelf):
 
 
 def _values(answer: StoredAnswer) -> Values:
-    content = answer_shelf.written(answer)
+    content = answer_store.written(answer)
     packed = pack(content)
     return {
         "id": answer.id,
@@ -126,7 +126,7 @@ def _answer(row: Row) -> StoredAnswer | None:
     content = unpack(codec, data, size=size, sha256=sha256)
     if content is None:
         return None
-    prompt, answer = answer_shelf.read(content)
+    prompt, answer = answer_store.read(content)
     return StoredAnswer(
         id=id_,
         prompt=prompt,
@@ -166,7 +166,7 @@ def lines(scope: Scope, after: Any) -> Operation[Page]:
 async def verify(runner: Runner, scope: Scope) -> list[Damage]:
     """Remove damaged answers, unless they were stored again meanwhile; return their damages."""
     rows = await pages.damaged_rows(runner, scope, 0, _damaged, _remove_damaged)
-    return [answer_shelf.damaged(sha256) for *_, sha256, _, _, _ in rows]
+    return [answer_store.damaged(sha256) for *_, sha256, _, _, _ in rows]
 
 
 def _damaged(scope: Scope, after: int) -> Operation[pages.RowPage]:

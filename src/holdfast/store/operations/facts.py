@@ -12,9 +12,8 @@ from typing import Any
 
 import msgspec
 
-from holdfast.store import fact_shelf as shelf
-from holdfast.store import rules
-from holdfast.store.fact_shelf import Fact, FactChanges, FactRow, FactShelf, FactSource, NewFact
+from holdfast.store import fact_store, rules
+from holdfast.store.fact_store import Fact, FactChanges, FactRow, FactSource, FactStore, NewFact
 from holdfast.store.records import Damage
 from holdfast.store.scope import Scope
 from holdfast.store.statements import Operation, Row, Rows, Runner, load
@@ -25,7 +24,7 @@ TABLES = ("facts", "fact_sources")
 _sql = load("facts")
 
 
-class SqlFactStore(FactShelf):
+class SqlFactStore(FactStore):
     """Facts in a database."""
 
     def __init__(self, runner: Runner) -> None:
@@ -33,7 +32,7 @@ class SqlFactStore(FactShelf):
 
     async def add(self, scope: Scope, facts: Sequence[NewFact]) -> list[Fact]:
         """Add facts."""
-        shelf.check(facts)
+        fact_store.check(facts)
         return await self._runner.write(add, scope, facts)
 
     async def get(self, scope: Scope, ids: Sequence[str]) -> list[Fact]:
@@ -46,7 +45,7 @@ class SqlFactStore(FactShelf):
         """Return the latest facts."""
 
         def work() -> Operation[list[Fact]]:
-            most = shelf.limited(limit)
+            most = fact_store.limited(limit)
             return _facts(
                 (yield _sql.latest(scope, kind=kind, tag=tag, current=current, limit=most))
             )
@@ -61,7 +60,7 @@ class SqlFactStore(FactShelf):
 
         return await self._runner.fetch(work)
 
-    async def page(self, scope: Scope, after: str = "", limit: int = shelf.PAGE) -> list[Fact]:
+    async def page(self, scope: Scope, after: str = "", limit: int = fact_store.PAGE) -> list[Fact]:
         """Return facts in the order of their ids."""
         return await self._runner.fetch(page, scope, after, limit)
 
@@ -79,7 +78,7 @@ class SqlFactStore(FactShelf):
         def work() -> Operation[list[Fact] | None]:
             rows = yield _sql.by_id_unless_changed(scope, ids=ids, counter=counter)
             if confirmed := _facts(rows):
-                return shelf.ordered(confirmed, ids)
+                return fact_store.ordered(confirmed, ids)
             # Either no id exists or the counter has changed.
             current, _ = yield from _counts(scope)
             return [] if current == counter else None
@@ -92,12 +91,12 @@ class SqlFactStore(FactShelf):
 
 def get(scope: Scope, ids: Sequence[str]) -> Operation[list[Fact]]:
     """Return facts by their ids, in that order."""
-    return shelf.ordered(_facts((yield _sql.by_id(scope, ids=ids))), ids)
+    return fact_store.ordered(_facts((yield _sql.by_id(scope, ids=ids))), ids)
 
 
 def page(scope: Scope, after: str, limit: int) -> Operation[list[Fact]]:
     """Return the facts after an id."""
-    return _facts((yield _sql.page(scope, after=after, limit=shelf.limited(limit))))
+    return _facts((yield _sql.page(scope, after=after, limit=fact_store.limited(limit))))
 
 
 def _all_ids(scope: Scope) -> Operation[list[str]]:
@@ -115,18 +114,20 @@ async def verify(runner: Runner, scope: Scope) -> list[Damage]:
     keys = await runner.fetch(_unsound, scope)
     if keys:
         await runner.write(remove, scope, list(keys))
-    return [shelf.damage_of(key) for key in keys.values()]
+    return [fact_store.damage_of(key) for key in keys.values()]
 
 
 def _unsound(scope: Scope) -> Operation[dict[str, str]]:
     """Return the hashes of facts that do not match them, by the ids of the facts."""
     rows = yield _sql.texts(scope)
-    return {fact_id: key for fact_id, key, text in rows if shelf.key_of(str(text)) != key}
+    return {fact_id: key for fact_id, key, text in rows if fact_store.key_of(str(text)) != key}
 
 
 def _facts(rows: Rows) -> list[Fact]:
     """Return rows as facts, without damaged ones."""
-    return [_fact(row) for row in rows if row[0] == shelf.key_of(row[3]) and row[-1] not in _NONE]
+    return [
+        _fact(row) for row in rows if row[0] == fact_store.key_of(row[3]) and row[-1] not in _NONE
+    ]
 
 
 _NONE = (None, "[]")
@@ -177,8 +178,8 @@ def _changes(scope: Scope, since: int) -> Operation[FactChanges]:
 def add(scope: Scope, facts: Sequence[NewFact]) -> Operation[list[Fact]]:
     """Add facts: merge each with a known one of the same text, and mark superseded facts."""
     version = yield from _count_up(scope)
-    named = yield from get(scope, shelf.named(facts))
-    shelf.check_current(facts, [fact for fact in named if fact.is_current])
+    named = yield from get(scope, fact_store.named(facts))
+    fact_store.check_current(facts, [fact for fact in named if fact.is_current])
     ids = []
     for new in facts:
         ids.append((yield from _add(scope, new, version)))
@@ -186,9 +187,9 @@ def add(scope: Scope, facts: Sequence[NewFact]) -> Operation[list[Fact]]:
 
 
 def _add(scope: Scope, new: NewFact, version: int) -> Operation[str]:
-    duplicates = _facts((yield _sql.same(scope, key=shelf.key_of(new.fact.text))))
+    duplicates = _facts((yield _sql.same(scope, key=fact_store.key_of(new.fact.text))))
     current = yield from _current(scope, new)
-    fact, superseded = shelf.settled(new, duplicates[0] if duplicates else None, current)
+    fact, superseded = fact_store.settled(new, duplicates[0] if duplicates else None, current)
     if superseded:
         yield _sql.supersede(scope, ids=superseded, by=fact.id, version=version)
     settled = msgspec.structs.replace(new, fact=fact)
@@ -214,7 +215,7 @@ def _write(scope: Scope, new: NewFact, version: int, *, is_known: bool = False) 
         id=fact.id,
         kind=fact.kind,
         text=fact.text,
-        key=shelf.key_of(fact.text),
+        key=fact_store.key_of(fact.text),
         subject=fact.subject,
         said_by=fact.said_by,
         tags=rules.to_json(fact.tags),
@@ -258,7 +259,7 @@ def remove_all(scope: Scope) -> Operation[int]:
 def restore(scope: Scope, fact: Fact) -> Operation[bool]:
     """Write an exported fact; return whether there was none of its id or its words."""
     version = yield from _count_up(scope)
-    key = shelf.key_of(fact.text)
+    key = fact_store.key_of(fact.text)
     if (yield _sql.is_known(scope, id=fact.id, current=fact.is_current, key=key)):
         return False
     if fact.is_current:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from holdfast.store import journal as rules_of_journals
-from holdfast.store.journal import JournalEntry, JournalShelf
+from holdfast.store.journal import JournalEntry, JournalStore
 from holdfast.store.operations import pages
 from holdfast.store.pack import pack, unpack
 from holdfast.store.records import Damage
@@ -23,7 +23,7 @@ _BEGINNING = ("", "", 0)
 _sql = load("journal")
 
 
-class SqlJournal(JournalShelf):
+class SqlJournal(JournalStore):
     """Journals in a database."""
 
     def __init__(self, runner: Runner, clock: Callable[[], float]) -> None:

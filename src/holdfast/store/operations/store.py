@@ -8,9 +8,9 @@ from typing import Literal
 
 from holdfast.store import rules, transfer
 from holdfast.store.across import AcrossScopes
-from holdfast.store.answer_shelf import AnswerShelf
-from holdfast.store.fact_shelf import FactShelf
-from holdfast.store.journal import JournalShelf
+from holdfast.store.answer_store import AnswerStore
+from holdfast.store.fact_store import FactStore
+from holdfast.store.journal import JournalStore
 from holdfast.store.operations import (
     answers,
     erasing,
@@ -47,8 +47,8 @@ from holdfast.store.records import (
 )
 from holdfast.store.scope import Scope
 from holdfast.store.statements import Operation, Runner, Values
-from holdfast.store.tool_shelf import ToolShelf
-from holdfast.store.turn_shelf import TurnShelf
+from holdfast.store.tool_store import ToolStore
+from holdfast.store.turn_store import TurnStore
 from holdfast.store.usage_ledger import UsageLedger
 
 
@@ -63,15 +63,15 @@ class SqlStore(ABC):
         """Jobs of the background."""
         self.across: AcrossScopes = SqlAcross(runner, clock)
         """Several workspaces at once."""
-        self.answers: AnswerShelf = answers.SqlAnswerStore(runner, clock)
+        self.answers: AnswerStore = answers.SqlAnswerStore(runner, clock)
         """Answers that may be given again."""
-        self.tools: ToolShelf = tools.SqlToolStore(runner, clock)
+        self.tools: ToolStore = tools.SqlToolStore(runner, clock)
         """Tools and their schemas."""
-        self.facts: FactShelf = facts.SqlFactStore(runner)
+        self.facts: FactStore = facts.SqlFactStore(runner)
         """Facts."""
-        self.remembered: TurnShelf = turns.SqlTurnStore(self._runner)
+        self.remembered: TurnStore = turns.SqlTurnStore(self._runner)
         """Remembered turns."""
-        self.journal: JournalShelf = journal.SqlJournal(self._runner, clock)
+        self.journal: JournalStore = journal.SqlJournal(self._runner, clock)
         """Journals."""
         self.ledger: UsageLedger = ledger.SqlLedger(self._runner)
         """Daily use of tenants."""

@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 
-from holdfast.store import tool_shelf
+from holdfast.store import tool_store
 from holdfast.store.operations import pages
 from holdfast.store.pack import pack, unpack
 from holdfast.store.records import Damage
 from holdfast.store.refs import digest
 from holdfast.store.scope import Scope
 from holdfast.store.statements import Operation, Row, Runner, Values, load
-from holdfast.store.tool_shelf import Stamp, StoredTool, ToolKey, ToolShelf
+from holdfast.store.tool_store import Stamp, StoredTool, ToolKey, ToolStore
 from holdfast.store.transfer import PAGE, Page, ToolLine
 
 TABLES = ("tools",)
@@ -23,7 +23,7 @@ TABLES = ("tools",)
 _sql = load("tools")
 
 
-class SqlToolStore(ToolShelf):
+class SqlToolStore(ToolStore):
     """Tools in a database."""
 
     def __init__(self, runner: Runner, clock: Callable[[], float]) -> None:
@@ -115,8 +115,8 @@ def _ordered(keys: Iterable[ToolKey]) -> list[ToolKey]:
 
 
 def _values(tool: StoredTool) -> Values:
-    tool_shelf.check(tool)
-    content = tool_shelf.written(tool)
+    tool_store.check(tool)
+    content = tool_store.written(tool)
     packed = pack(content)
     return {
         "server": tool.server,
@@ -151,7 +151,7 @@ def _tool(row: Row) -> StoredTool | None:
         used_at=used_at,
         updated_at=updated_at,
         revision=number,
-        **tool_shelf.content_of(content),  # type: ignore[arg-type]
+        **tool_store.content_of(content),  # type: ignore[arg-type]
     )
 
 
@@ -171,7 +171,7 @@ def lines(scope: Scope, after: Any) -> Operation[Page]:
 async def verify(runner: Runner, scope: Scope) -> list[Damage]:
     """Remove damaged tools, unless they were replaced meanwhile; return their damages."""
     rows = await pages.damaged_rows(runner, scope, 0, _damaged, _remove_damaged)
-    return [tool_shelf.damaged(row[9]) for row in rows]
+    return [tool_store.damaged(row[9]) for row in rows]
 
 
 def _damaged(scope: Scope, after: int) -> Operation[pages.RowPage]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from holdfast.store import rules, turn_shelf
+from holdfast.store import rules, turn_store
 from holdfast.store.operations import pages
 from holdfast.store.pack import pack, unpack
 from holdfast.store.records import Damage
@@ -16,7 +16,7 @@ from holdfast.store.refs import digest
 from holdfast.store.scope import Scope
 from holdfast.store.statements import Operation, Row, Rows, Runner, Statement, Values, load
 from holdfast.store.transfer import PAGE, Page, RememberedLine
-from holdfast.store.turn_shelf import (
+from holdfast.store.turn_store import (
     MOST_AT_ONCE,
     Changes,
     IndexedTurn,
@@ -25,7 +25,7 @@ from holdfast.store.turn_shelf import (
     Remembered,
     SessionEnds,
     TurnFilter,
-    TurnShelf,
+    TurnStore,
 )
 
 TABLES = ("remembered",)
@@ -38,7 +38,7 @@ _SESSION_SHARE = 4
 _sql = load("turns")
 
 
-class SqlTurnStore(TurnShelf):
+class SqlTurnStore(TurnStore):
     """Remembered turns in a database."""
 
     def __init__(self, runner: Runner) -> None:
@@ -46,12 +46,12 @@ class SqlTurnStore(TurnShelf):
 
     async def known(self, scope: Scope, turns: Sequence[NewTurn]) -> list[Known]:
         """Return which of these messages are stored, and the ids of the others."""
-        turn_shelf.check(scope, turns)
+        turn_store.check(scope, turns)
         return await self._runner.fetch(_known, scope, turns)
 
     async def add(self, scope: Scope, turns: Sequence[NewTurn]) -> int:
         """Add turns after the last of the session; return how many were new."""
-        turn_shelf.check(scope, turns)
+        turn_store.check(scope, turns)
         bodies = [_body(turn.content) for turn in turns]
         return await self._runner.write(_add, scope, turns, bodies)
 
@@ -222,7 +222,7 @@ def _known(scope: Scope, turns: Sequence[NewTurn]) -> Operation[list[Known]]:
         number=(yield from _last_number(scope)),
         there={id_ for (id_,) in known_ids},
     )
-    return turn_shelf.known_in(scope.session, turns, ends)
+    return turn_store.known_in(scope.session, turns, ends)
 
 
 def _last_number(scope: Scope) -> Operation[int]:
@@ -258,7 +258,7 @@ def _add(scope: Scope, turns: Sequence[NewTurn], bodies: Sequence[Values]) -> Op
     number = yield from _last_number(scope)
     added = remade = 0
     for turn, body in zip(turns, bodies, strict=True):
-        placed = turn_shelf.turn_of(scope, turn, number + added + 1)
+        placed = turn_store.turn_of(scope, turn, number + added + 1)
         made = (turn.print, turn.maker, turn.index)
         if (yield from _insert(scope, placed, body, made)):
             added += 1

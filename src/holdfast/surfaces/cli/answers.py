@@ -18,7 +18,7 @@ from holdfast.answer_cache.records import unpacked
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, PrivacyError, StoreError
 from holdfast.extras import how_to_install
-from holdfast.store.answer_shelf import StoredAnswer
+from holdfast.store.answer_store import StoredAnswer
 
 from ._context import OUTPUT, WORKSPACE, CommandContext, YesOption, shared_options
 from ._groups import CommandGroup

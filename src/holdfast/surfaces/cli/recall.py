@@ -15,7 +15,7 @@ from holdfast.errors import HoldfastError
 from holdfast.memory import Passage, RecallResult
 from holdfast.models.embedding import recall_embedder
 from holdfast.store import Store
-from holdfast.store.turn_shelf import Remembered
+from holdfast.store.turn_store import Remembered
 
 from ._context import OUTPUT, WORKSPACE, CommandContext, YesOption, shared_options
 from ._output import counted, one_line, remark, remark_removal, table

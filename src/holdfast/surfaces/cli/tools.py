@@ -11,7 +11,7 @@ from rich.table import Column
 
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, ToolError
-from holdfast.store.tool_shelf import StoredTool
+from holdfast.store.tool_store import StoredTool
 from holdfast.surfaces.mcp.catalog import is_waiting, waiting
 
 from ._context import OUTPUT, WORKSPACE, CommandContext, YesOption, shared_options

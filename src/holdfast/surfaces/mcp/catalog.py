@@ -24,7 +24,7 @@ import orjson
 
 from holdfast.expand.tool import NAME as OPENER
 from holdfast.quoting import fenced, in_one_line
-from holdfast.store.tool_shelf import StoredTool, ToolKey
+from holdfast.store.tool_store import StoredTool, ToolKey
 from holdfast.surfaces.mcp.cards import ServerCard
 from holdfast.surfaces.mcp.config import ServerSpec
 from holdfast.toolbox.argument_checks import find_problems

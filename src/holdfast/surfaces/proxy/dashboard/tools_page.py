@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.engine.tool_calls import ServerReport
-from holdfast.store.tool_shelf import StoredTool
+from holdfast.store.tool_store import StoredTool
 from holdfast.surfaces.proxy.dashboard.html import Html, code, h2, p, section
 from holdfast.surfaces.proxy.dashboard.layout import (
     facts,

@@ -165,7 +165,7 @@ class FactFilter(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class FactShelf(ABC):
+class FactStore(ABC):
     """The calls on facts, implemented by each store.
 
     A call is atomic, and durable when it returns. A scope without a session covers all sessions of
@@ -239,7 +239,7 @@ class FactShelf(ABC):
         return facts
 
 
-# --- what all shelves decide in the same way -----------------------------------------------------
+# --- rules of all databases ----------------------------------------------------------------------
 
 
 def key_of(text: str) -> str:
@@ -252,7 +252,7 @@ def check(facts: Sequence[NewFact]) -> None:
     """Raise unless facts can be stored."""
     for new in facts:
         if problem := _problem(new):
-            raise StoreError(problem, where="fact", fix="See store/fact_shelf.py for the bounds.")
+            raise StoreError(problem, where="fact", fix="See store/fact_store.py for the bounds.")
 
 
 def is_sound(new: NewFact) -> bool:

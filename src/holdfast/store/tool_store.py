@@ -1,6 +1,6 @@
-"""tool_shelf: tools and their schemas, kept in the store: a record, and the calls on it.
+"""tool_store: tools and their schemas, kept in the store: a record, and the calls on it.
 
-tool_shelf: after records, before the stores, of which each has its own. Whose a tool is stands in
+tool_store: after records, before the stores, of which each has its own. Whose a tool is stands in
 its scope, which every call carries; sessions share the tools of their user and workspace. A tool is
 changed only by whoever saw its last revision, so that of two who change it one is refused. What a
 definition says, and when it may take another's place, is for holdfast.toolbox.
@@ -70,8 +70,8 @@ class Stamp(NamedTuple):
     revision: int
 
 
-class ToolShelf(ABC):
-    """The calls on tools; each store has a shelf that makes them true."""
+class ToolStore(ABC):
+    """Tools in a store."""
 
     @abstractmethod
     async def add(self, scope: Scope, tools: Sequence[StoredTool]) -> list[ToolKey]:

@@ -44,14 +44,14 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """A message on its way to the shelf."""
+    """A message to be stored as a turn."""
 
     role: str
     content: str
     at: float
     name: str = ""
     id: str = ""
-    """Empty: it gets one, and is known again by its print: see `TurnShelf.known`."""
+    """Empty: it gets one, and is known again by its print: see `TurnStore.known`."""
     tokens: int = 0
     maker: str = ""
     """The version of the index: indexes of two versions are never compared."""
@@ -102,7 +102,7 @@ class TurnFilter(msgspec.Struct, frozen=True, kw_only=True):
     since: float | None = None
 
 
-class TurnShelf(ABC):
+class TurnStore(ABC):
     """The calls on remembered turns, implemented by each store.
 
     A call sees only its scope, is atomic, and durable when it returns. `scope.session` limits the

@@ -1,6 +1,6 @@
-"""answer_shelf: answers that may be given again, kept in the store: a record, and the calls on it.
+"""answer_store: answers that may be given again, kept in the store: a record, and the calls on it.
 
-answer_shelf: after records, before the stores, of which each has its own. Whose an answer is stands
+answer_store: after records, before the stores, of which each has its own. Whose an answer is stands
 in its scope, which every call carries; that it is past its time or damaged makes it missing. What
 an answer holds, and when one question may have the answer of another, is for holdfast.answer_cache.
 """
@@ -57,8 +57,8 @@ class Candidate(NamedTuple):
     vector: bytes
 
 
-class AnswerShelf(ABC):
-    """The calls on kept answers; each store has a shelf that makes them true."""
+class AnswerStore(ABC):
+    """Answers in a store."""
 
     @abstractmethod
     async def put(self, scope: Scope, answer: StoredAnswer) -> None:
