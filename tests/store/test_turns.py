@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 import pytest
 
 from holdfast.errors import StoreError
 from holdfast.store import Scope, Store
+from holdfast.store.fact_shelf import Fact, FactSource, NewFact
 from holdfast.store.turn_shelf import Changes, Known, NewTurn, Remembered, TurnFilter, print_of
 from tests.store.harness import (
     HERE,
@@ -239,6 +241,81 @@ def test_turns_go_with_their_session(opener: Opener) -> None:
         assert await contents(store, HERE) == []
         assert await contents(store, HERE.of("s2")) == ["stays"]
         assert (await store.remembered.changes(HERE)).removed == before.removed + 1
+
+    opener.run(work)
+
+
+def told_in(ref: str, session: str = HERE.session) -> FactSource:
+    return FactSource(ref, "", session)
+
+
+def known(text: str, *sources: FactSource) -> list[NewFact]:
+    """Return a fact as it is added once for each source."""
+    return [NewFact(fact=Fact(id=f"{text} {n}", text=text, sources=(source,)))
+            for n, source in enumerate(sources)]  # fmt: skip
+
+
+async def sources(store: Store, scope: Scope) -> dict[str, list[str]]:
+    """Return the refs of the facts of a scope, by their texts."""
+    facts = await store.facts.latest(scope.of(""), current=False)
+    return {each.text: [source.ref for source in each.sources] for each in facts}
+
+
+def test_facts_of_forgotten_turns_alone_are_forgotten_with_them(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        await remember(store, HERE, said("a", id="t1"), said("b", id="t2"))
+        for scope in (HERE, OTHER_USER, OTHER_WORKSPACE):
+            await store.facts.add(
+                scope,
+                [
+                    *known("of one", told_in("t1")),
+                    *known("of both", told_in("t1"), told_in("t2")),
+                    *known("of one and a content", told_in("t1"), told_in("ref:log:0")),
+                    *known("of the other", told_in("t2")),
+                    *known("of the same id in another session", told_in("t1", "s2")),
+                ],
+            )
+        before = await store.facts.changes(HERE)
+        elsewhere = await store.facts.changes(OTHER_USER)
+        [(place, _)] = await store.remembered.select(HERE, TurnFilter(ids=("t1",)))
+        assert await store.remembered.forget(HERE, [place]) == 1
+        assert await sources(store, HERE) == {
+            "of both": ["t2"],
+            "of one and a content": ["ref:log:0"],
+            "of the other": ["t2"],
+            "of the same id in another session": ["t1"],
+        }
+        after = await store.facts.changes(HERE, before.counter)
+        assert {row.text for row in after.rows} == {"of both", "of one and a content"}
+        assert after.ids is not None, "indexes are told to look which facts are left"
+        for scope in (OTHER_USER, OTHER_WORKSPACE):
+            assert len(await sources(store, scope)) == 5
+        assert await store.facts.changes(OTHER_USER) == elsewhere
+        assert await store.verify(HERE) == []
+
+    opener.run(work)
+
+
+def test_turns_without_facts_leave_facts_unchanged(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        await remember(store, HERE, said("a", id="t1"))
+        await store.facts.add(HERE, known("of another", told_in("t2")))
+        before = await store.facts.changes(HERE)
+        places = [place for place, _ in await store.remembered.select(HERE, TurnFilter())]
+        assert await store.remembered.forget(HERE, places) == 1
+        assert await store.facts.changes(HERE) == before
+
+    opener.run(work)
+
+
+def test_facts_of_expired_turns_expire_with_them(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        await remember(store, HERE, said("a", id="t1", at=10.0))
+        [fact] = known("said long ago, and dated by a clock", told_in("t1"))
+        late = msgspec.structs.replace(fact.fact, created_at=1e9)
+        await store.facts.add(HERE, [msgspec.structs.replace(fact, fact=late)])
+        assert (await store.expire(HERE, 20.0)).records == 2
+        assert await sources(store, HERE) == {}
 
     opener.run(work)
 

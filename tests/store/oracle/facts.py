@@ -19,6 +19,7 @@ from holdfast.store.fact_shelf import (
 )
 from holdfast.store.scope import Scope
 from holdfast.store.transfer import FactLine
+from holdfast.store.turn_shelf import Remembered
 
 
 @dataclass(eq=False)
@@ -172,6 +173,11 @@ class ModelFacts(FactShelf):
     def drop_of_session(self, scope: Scope) -> int:
         """Remove what was said in a session only; return how many facts went."""
         return self._drop_sources(scope, lambda source: source.session == scope.session)
+
+    def drop_of_turns(self, scope: Scope, turns: Sequence[Remembered]) -> int:
+        """Remove what was said in these turns only; return how many facts went."""
+        gone = {(turn.session, turn.id) for turn in turns}
+        return self._drop_sources(scope, lambda source: (source.session, source.ref) in gone)
 
     def expire(self, scope: Scope, before: float, kept: Collection[str]) -> int:
         """Remove the facts of no session that is kept, said before a time; return how many."""

@@ -59,12 +59,12 @@ class ModelStore:
         self._queue = ModelQueue(self._moment, self._keep_summary, self._retell)
         self.jobs: JobQueue = self._queue
         """Work for the background."""
-        self._remembered = ModelTurns()
-        self.remembered: TurnShelf = self._remembered
-        """What was said, turn by turn."""
         self._facts = ModelFacts()
         self.facts: FactShelf = self._facts
         """What was said."""
+        self._remembered = ModelTurns(self._facts)
+        self.remembered: TurnShelf = self._remembered
+        """What was said, turn by turn."""
         self._answers = ModelAnswers(clock)
         self.answers: AnswerShelf = self._answers
         """Answers that may be given again."""

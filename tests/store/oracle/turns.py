@@ -22,6 +22,7 @@ from holdfast.store.turn_shelf import (
     TurnFilter,
     TurnShelf,
 )
+from tests.store.oracle.facts import ModelFacts
 
 _STEM = 4
 """Letters by which words count as one: endings stand behind them."""
@@ -67,7 +68,8 @@ class _Turns:
 class ModelTurns(TurnShelf):
     """Keeps turns in dictionaries."""
 
-    def __init__(self) -> None:
+    def __init__(self, facts: ModelFacts) -> None:
+        self._facts = facts
         self._scopes: dict[tuple[str, str], _Turns] = {}
         self._last = 0
 
@@ -167,7 +169,8 @@ class ModelTurns(TurnShelf):
 
     async def forget(self, scope: Scope, places: Sequence[int]) -> int:
         """Remove turns without a trace."""
-        return self._remove(self._turns(scope), places)
+        gone, _ = self._remove_with_facts(scope, places)
+        return gone
 
     def drop_of_session(self, scope: Scope) -> int:
         """Remove the turns of a session; return how many there were."""
@@ -182,7 +185,13 @@ class ModelTurns(TurnShelf):
             for place, row in held.rows.items()
             if row.turn.at < before and row.turn.session not in kept
         ]
-        return self._remove(held, gone)
+        return sum(self._remove_with_facts(scope, gone))
+
+    def _remove_with_facts(self, scope: Scope, places: Sequence[int]) -> tuple[int, int]:
+        """Remove turns, and the facts that no other source has; return how many of each."""
+        held = self._turns(scope)
+        turns = [held.rows[place].turn for place in places if place in held.rows]
+        return self._remove(held, places), self._facts.drop_of_turns(scope, turns)
 
     def _remove(self, held: _Turns, places: Sequence[int]) -> int:
         gone = [held.rows.pop(place) for place in places if place in held.rows]
