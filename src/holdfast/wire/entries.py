@@ -158,9 +158,7 @@ def _texts_first(role: Role, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
 
 
 class _FreshIds:
-    """Generates call ids that every dialect accepts: plain, at most 40 characters, unique, not
-    empty.
-    """
+    """Generates call ids for every dialect: plain, at most 40 characters, unique, not empty."""
 
     def __init__(self) -> None:
         self._names = UniqueNames()
