@@ -1,4 +1,4 @@
-"""Remembered turns: the same on every kind of store, each scope's own, and gone when forgotten."""
+"""Remembered turns: the same on every store, separate by scope, and gone when forgotten."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_history_that_is_sent_again_is_known_and_only_its_end_is_new(opener: O
         assert await remember(store, HERE, third) == [ids_]
         assert await remember(store, HERE, second, third) == [ids[1], ids_]
         assert await contents(store, HERE) == ["a", "b", "c"]
-        again = await remember(store, HERE, first)  # behind c, "a" is the beginning that is known
+        again = await remember(store, HERE, first)  # after c, "a" matches the beginning
         assert again == ids[:1]
         await remember(store, HERE, said("d", "assistant"), first)
         assert await contents(store, HERE) == ["a", "b", "c", "d", "a"]
@@ -180,7 +180,7 @@ def test_words_find_turns_whatever_their_endings(opener: Opener) -> None:
         assert await places(everywhere, "planting") == [("s1", 1), ("s2", 1)]
         assert await places(HERE, "planting", "raining") == [("s1", 1), ("s1", 2)]
         assert await places(everywhere, "nothing", '"', "(") == []
-        # What the parser of PostgreSQL takes for one word may hold what queries are written with.
+        # A single word for PostgreSQL's parser may contain query operators.
         assert await places(everywhere, "C:\\it's\\rain", "x'q\\z", "rained") == [("s1", 2)]
 
     opener.run(work)
@@ -378,7 +378,7 @@ def test_a_damaged_turn_is_never_served_and_verify_tells(
 
 
 def test_a_forgotten_turn_is_in_no_byte_of_the_file(sqlite: Opener) -> None:
-    """In no table, no index of words, no freed page: zebras and quokkas are said nowhere else."""
+    """In no table, no index of words, no freed page: zebras and quokkas occur nowhere else."""
 
     async def work(store: Store) -> None:
         await remember(store, HERE, said("before", id="m0"))

@@ -25,7 +25,7 @@ from holdfast.store.turn_shelf import (
 from tests.store.oracle.facts import ModelFacts
 
 _STEM = 4
-"""Letters by which words count as one: endings stand behind them."""
+"""Letters of a stem: longer words may have endings."""
 
 
 @dataclass
@@ -89,7 +89,7 @@ class ModelTurns(TurnShelf):
         return turn_shelf.known_in(scope.session, turns, ends)
 
     async def add(self, scope: Scope, turns: Sequence[NewTurn]) -> int:
-        """Put turns behind the last of the session."""
+        """Append turns to the session."""
         turn_shelf.check(scope, turns)
         held = self._turns(scope)
         session = held.of(scope.session)
@@ -178,7 +178,7 @@ class ModelTurns(TurnShelf):
         return self._remove(held, [row.place for row in held.of(scope.session)])
 
     def expire(self, scope: Scope, before: float, kept: Collection[str]) -> int:
-        """Remove the turns of no session that is kept, said before a time; return how many."""
+        """Remove old turns without a kept session; return their number."""
         held = self._turns(scope)
         gone = [
             place
@@ -205,7 +205,7 @@ class ModelTurns(TurnShelf):
             yield RememberedLine.of(row.turn, row.print, row.maker, row.index)
 
     def restore(self, scope: Scope, line: RememberedLine) -> bool:
-        """Put an exported turn behind all others; whether there was none with its id."""
+        """Append an exported turn; return whether its id is new."""
         held = self._turns(scope)
         if any(row.turn.id == line.id for row in held.of(line.session)):
             return False
