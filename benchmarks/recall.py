@@ -34,7 +34,7 @@ from holdfast.models import minilm
 from holdfast.models.embedding import open_embedder
 from holdfast.models.protocol import Embedder
 from holdfast.search.arrays import Floats
-from holdfast.search.fusion import summed, weighted
+from holdfast.search.fusion import add_signals, weight_signals
 from holdfast.search.words import words_of
 from holdfast.store import Scope
 from holdfast.store.opening import open_memory
@@ -107,8 +107,8 @@ def queries(prepared: Prepared, embedder: Embedder | None) -> Iterable[Query]:
 
 def weighed(query: Query, weights: Mapping[str, float]) -> PieceScores:
     """Scores with these weights."""
-    parts = weighted(query.signals, weights)
-    return PieceScores(summed(parts.values(), (len(query.prepared.arrays.turn),)), parts)
+    parts = weight_signals(query.signals, weights)
+    return PieceScores(add_signals(parts.values(), (len(query.prepared.arrays.turn),)), parts)
 
 
 def texts_of(query: Query, ranked: PieceScores, budget: int = BUDGET) -> dict[str, str]:

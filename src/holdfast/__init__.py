@@ -1,8 +1,8 @@
 """Holdfast: a context engine for LLM agents. Every call fits; nothing is lost.
 
-These are the names that people use first. The rest stands one import deeper: `holdfast.errors`,
-`holdfast.wire`, `holdfast.tokens`, `holdfast.budget`, `holdfast.guard`, `holdfast.trim`,
-`holdfast.fitting`, `holdfast.store`, `holdfast.expand`, `holdfast.compat`.
+This module exports the most common names. The other public names are one level deeper:
+`holdfast.errors`, `holdfast.wire`, `holdfast.tokens`, `holdfast.budget`, `holdfast.guard`,
+`holdfast.trim`, `holdfast.fitting`, `holdfast.store`, `holdfast.expand`, `holdfast.compat`.
 """
 
 import logging
@@ -24,8 +24,8 @@ else:
     import holdfast.cite  # noqa: F401 - for its name: see below
     from holdfast._lazy import lazily
 
-    # `holdfast.cite` is the function. Its package has the same name, and would take that place when
-    # it is first imported; imported here, where it loads nothing yet, it gives way for good.
+    # `holdfast.cite` is the function. Its package has the same name and would replace it on its
+    # first import, so it is imported here, where it loads nothing else, and then deleted.
     del cite
     __getattr__ = lazily(
         __name__,
@@ -50,8 +50,8 @@ else:
 
 __version__ = "0.1.0"
 
-# A library is silent unless its user says where its log goes: without a handler of ours Python
-# would print our warnings on the standard error of any program that never set up logging.
+# A library must not print unless its user configures logging. Without a handler, Python would print
+# our warnings on the standard error of programs that never set up logging.
 logging.getLogger("holdfast").addHandler(logging.NullHandler())
 
 __all__ = [

@@ -1,8 +1,7 @@
-"""Names of a package that are imported when they are first used.
+"""Import the names of a package on first use.
 
-lazy: beneath everything. `import holdfast` then takes a fiftieth of a second instead of one, and
-who counts a text does not wait for the proxy's parts. Type checkers see ordinary imports, which
-stand beside under `TYPE_CHECKING`.
+`import holdfast` then takes 20 ms instead of a second, and counting a text does not load the proxy.
+Type checkers see ordinary imports under `TYPE_CHECKING`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 
 
 def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """A package's `__getattr__`: each name is taken from the module that is its home, once."""
+    """Return a package's `__getattr__` that imports each name from its module once."""
 
     def take(name: str) -> object:
         if name not in homes:

@@ -1,8 +1,7 @@
-"""toml: the text of a TOML document → its values, and the line each top-level key stands on.
+"""Parse a TOML document into its values and the line of each top-level key.
 
-Pure: it knows nothing of files or settings. The standard library's parser gives no positions,
-so the text is cut into statements (`key = value` or `[table]`), each of which is a TOML document
-of its own and can be parsed alone to learn which key it sets.
+The standard library's parser gives no positions, so the text is split into statements (`key =
+value` or `[table]`), and each is parsed alone to learn which key it sets.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 
-# Linear: possessive, and a string that is never closed is one token, not one for each quote in it.
+# Linear: possessive, and an unclosed string is one token instead of one per quote.
 _TOKEN = re.compile(
     r"""
       "{3} (?: \\. | "{1,2}+ (?!") | [^"\\]++ )*+ "{0,5}+    # multi-line string
@@ -38,11 +37,11 @@ class TomlError(ValueError):
         super().__init__(reason)
         self.reason = reason
         self.line = line
-        """The line at fault; None if the parser did not say."""
+        """The line with the error; None if the parser did not state it."""
 
 
 def parse(text: str) -> dict[str, object]:
-    """Return the document's values, or raise `TomlError` with the line at fault."""
+    """Return the document's values; raise `TomlError` with the line of the error."""
     if endless := _ENDLESS_KEY.search(text):
         # The parser's memory grows with the square of a dotted key's parts.
         line = text.count("\n", 0, endless.start()) + 1

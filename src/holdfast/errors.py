@@ -7,39 +7,38 @@
     │   ├── BadJSONError              the bytes are not the JSON a provider would accept
     │   ├── LimitError                the body is larger than the reader allows
     │   ├── ShapeError                JSON, but not a request of this dialect
-    │   └── EditError                 the edit would leave the conversation invalid
+    │   └── EditError                 the edit would make the conversation invalid
     ├── TokenCountingError            no counter could count the text
     ├── BudgetExceededError           the request would not fit its budget
     ├── ContextOptimizationError      trimming could not reach the target
-    │   ├── AnchorPreservationError   what must be kept does not fit
-    │   └── AllocationError           the least that a prompt must hold does not fit
+    │   ├── AnchorPreservationError   the content that must be kept does not fit
+    │   └── AllocationError           the minimum content of a prompt does not fit
     ├── SummarizationError            every summariser failed
     ├── StoreError                    an original could not be stored or read back
     │   ├── StoreUnavailableError     the store cannot be reached, or is full or locked
-    │   ├── StoreConflictError        someone else wrote the same record first
-    │   ├── SessionErasedError        a session was erased while its answer was under way
-    │   ├── RefCollisionError         two contents would share a ref
-    │   └── DamagedContentError       what is stored is not what was stored
-    ├── ExpandError                   an expansion asks for what cannot be given
-    ├── ExtractError                  a file has no text that can be read
+    │   ├── StoreConflictError        another writer changed the same record first
+    │   ├── SessionErasedError        a session was erased while its answer was generated
+    │   ├── RefCollisionError         two contents have the same ref
+    │   └── DamagedContentError       stored data is damaged
+    ├── ExpandError                   an expansion requests something unavailable
+    ├── ExtractError                  a file has no readable text
     ├── ResearchError                 a question cannot be researched, or a report not checked
-    ├── PrivacyError                  a policy forbids to store the content
+    ├── PrivacyError                  a policy forbids storing the content
     │   └── UnmaskedError             an internal error left the request unmasked; it was not sent
-    ├── AgentError                    an agent's run cannot go on
-    │   └── ToolFailureError          a tool failed again and again with the same arguments
-    ├── ToolError                     a tool is not there, or its definition cannot be read
-    ├── ToolServerError               a server of tools failed, or cannot be used now
+    ├── AgentError                    an agent's run cannot continue
+    │   └── ToolFailureError          a tool failed repeatedly with the same arguments
+    ├── ToolError                     a tool does not exist, or its definition is invalid
+    ├── ToolServerError               a tool server failed, or cannot be used now
     └── ProviderError                 the provider refused or failed
-        └── ModelError                a model that we asked gave no usable answer
+        └── ModelError                a model that Holdfast called gave no usable answer
             ├── ModelTimeoutError     it took too long
-            ├── ModelRateLimitedError it wants to be asked later
-            ├── ModelUnavailableError it cannot be reached, or failed
-            ├── ModelAnswerError      what it said is no answer
-            └── ModelRefusedError     it will not answer: asking again is no use
+            ├── ModelRateLimitedError its rate limit was reached
+            ├── ModelUnavailableError it is unreachable or failed
+            ├── ModelAnswerError      its answer is unusable
+            └── ModelRefusedError     it refuses to answer; a retry would not help
 
-The branches are cut by what a caller would do next. Each error says what is wrong,
-where, and what to do; none of the three ever holds text of a conversation. `HoldfastWarning` is the
-base of all warnings.
+The branches differ in what a caller should do next. Each error states the problem, its location and
+the remedy, and never contains conversation text. `HoldfastWarning` is the base of all warnings.
 """
 
 from __future__ import annotations
@@ -48,19 +47,19 @@ import functools
 
 
 class HoldfastError(Exception):
-    """The base of the tree: catch this to catch everything Holdfast raises on purpose."""
+    """The base class of all errors that Holdfast raises deliberately."""
 
     def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
         super().__init__(what, where, fix)
         self.what = what
-        """One sentence: what is wrong."""
+        """One sentence that describes the problem."""
         self.where = where
-        """The place: a JSON path, a file and line, a setting's name; empty if there is none."""
+        """Location: a JSON path, a file and line, or a setting's name; may be empty."""
         self.fix = fix
         """What to do about it; empty if nothing can be done."""
 
     def __reduce__(self) -> tuple[functools.partial[HoldfastError], tuple[()], dict[str, object]]:
-        # Exceptions are copied and pickled by their positional arguments; ours have names.
+        # Exceptions are copied and pickled by positional arguments; these have keyword arguments.
         again = functools.partial(type(self), self.what, where=self.where, fix=self.fix)
         return again, (), dict(self.__dict__)
 
@@ -71,7 +70,7 @@ class HoldfastError(Exception):
 
 
 class HoldfastWarning(UserWarning):
-    """The base of all warnings of Holdfast. Their texts never hold text of a conversation."""
+    """The base class of Holdfast's warnings. Their texts never contain conversation text."""
 
 
 class SettingsError(HoldfastError):
@@ -109,7 +108,7 @@ class TokenCountingError(HoldfastError):
 class BudgetExceededError(HoldfastError):
     """The request would not fit its budget, so it was not sent."""
 
-    def __init__(  # noqa: PLR0913 - the three of every error, and the numbers by name
+    def __init__(  # noqa: PLR0913 - named arguments
         self,
         what: str,
         *,
@@ -122,13 +121,13 @@ class BudgetExceededError(HoldfastError):
     ) -> None:
         super().__init__(what, where=where, fix=fix)
         self.kind = kind
-        """Which limit: `input`, `output` or `total`; empty if it has no such name."""
+        """Kind of limit: `input`, `output` or `total`; empty for others."""
         self.limit = limit
-        """The limit in tokens, if it is known."""
+        """Limit in tokens, if known."""
         self.used = used
-        """The tokens that were used of it before."""
+        """Tokens used before the request."""
         self.planned = planned
-        """The tokens that the request would use, if they are known."""
+        """Tokens that the request would use, if known."""
 
 
 class ContextOptimizationError(HoldfastError):
@@ -136,11 +135,11 @@ class ContextOptimizationError(HoldfastError):
 
 
 class AnchorPreservationError(ContextOptimizationError, BudgetExceededError):
-    """What must be kept does not fit the budget on its own."""
+    """The content that must be kept does not fit the budget."""
 
 
 class AllocationError(ContextOptimizationError, BudgetExceededError):
-    """The least that a prompt must hold does not fit its budget, in any form."""
+    """The minimum content of a prompt does not fit its budget in any form."""
 
 
 class SummarizationError(HoldfastError):
@@ -156,7 +155,7 @@ class SummarizationError(HoldfastError):
     ) -> None:
         super().__init__(what, where=where, fix=fix)
         self.failures = failures
-        """What each provider's last attempt ended with, in the order in which they were asked."""
+        """Each provider's last error, in the order of the calls."""
 
 
 class StoreError(HoldfastError):
@@ -168,55 +167,55 @@ class StoreUnavailableError(StoreError):
 
 
 class StoreConflictError(StoreError):
-    """Someone else wrote the same record first."""
+    """Another writer changed the same record first."""
 
 
 class SessionErasedError(StoreError):
-    """The session was erased while its answer was under way: its last turn is not written."""
+    """The session was erased while its answer was generated; its last turn is not stored."""
 
 
 class RefCollisionError(StoreError):
-    """Two contents would share a ref: the second needs a longer one."""
+    """Two contents have the same ref; the second needs a longer one."""
 
 
 class DamagedContentError(StoreError):
-    """What is stored is not what was stored; it is set apart and never served."""
+    """Stored data is damaged; it is quarantined and never returned."""
 
 
 class ExpandError(HoldfastError):
-    """An expansion asks for what cannot be given; the text says what can."""
+    """An expansion requests something unavailable; the text lists valid options."""
 
 
 class ExtractError(HoldfastError):
-    """A file has no text that can be read; the text says why, and what would help."""
+    """A file has no readable text; the text states why and what would help."""
 
 
 class ResearchError(HoldfastError):
-    """A question cannot be researched with what was given, or a report is none that we wrote."""
+    """A question cannot be researched, or a report was not written by Holdfast."""
 
 
 class PrivacyError(HoldfastError):
-    """A policy forbids to store the content."""
+    """A policy forbids storing the content."""
 
 
 class UnmaskedError(PrivacyError):
-    """A request was not sent after an internal error, because it was not masked."""
+    """A request was not sent because an internal error left it unmasked."""
 
 
 class ToolError(HoldfastError):
-    """A tool is not there, or its definition cannot be read."""
+    """A tool does not exist, or its definition is invalid."""
 
 
 class AgentError(HoldfastError):
-    """An agent's run cannot go on; what it did is in its journal."""
+    """An agent's run cannot continue; its steps are in the journal."""
 
 
 class ToolFailureError(AgentError):
-    """A tool failed again and again with the same arguments: the model does not get past it."""
+    """A tool failed repeatedly with the same arguments."""
 
 
 class ToolServerError(HoldfastError):
-    """A server of tools (MCP) failed, cannot be reached, or may not do what was asked."""
+    """A tool server (MCP) failed, is unreachable, or forbids the operation."""
 
     def __init__(
         self,
@@ -231,7 +230,7 @@ class ToolServerError(HoldfastError):
         self.kind = kind
         """`gone`, `unavailable`, `timeout`, `forbidden`, `unknown` or `failed`."""
         self.retry_after = retry_after
-        """Seconds until it may be tried again, if that is known."""
+        """Seconds until a retry is allowed, if known."""
 
 
 class ProviderError(HoldfastError):
@@ -239,7 +238,7 @@ class ProviderError(HoldfastError):
 
 
 class ModelError(ProviderError):
-    """A model that we asked gave no usable answer."""
+    """A model that Holdfast called gave no usable answer."""
 
 
 class ModelTimeoutError(ModelError):
@@ -247,23 +246,23 @@ class ModelTimeoutError(ModelError):
 
 
 class ModelRateLimitedError(ModelError):
-    """The model wants to be asked later."""
+    """The model's rate limit was reached."""
 
     def __init__(
         self, what: str, *, where: str = "", fix: str = "", retry_after: float | None = None
     ) -> None:
         super().__init__(what, where=where, fix=fix)
         self.retry_after = retry_after
-        """Seconds to wait, if the provider said how many."""
+        """Seconds to wait, if the provider stated them."""
 
 
 class ModelUnavailableError(ModelError):
-    """The model cannot be reached, or failed: it may work again later."""
+    """The model is unreachable or failed; a retry may succeed."""
 
 
 class ModelAnswerError(ModelError):
-    """What the model said is no answer: empty, no summary, longer than what it is of."""
+    """The model's answer is unusable: empty, not a summary, or longer than its source."""
 
 
 class ModelRefusedError(ModelError):
-    """The model will not answer, or cannot be asked at all: asking again is no use."""
+    """The model refuses to answer or cannot be called; a retry would not help."""

@@ -1,7 +1,6 @@
-"""Optional dependencies: which extra a package belongs to, and how to install a missing one.
+"""Optional dependencies: the extra of each package, and how to install a missing one.
 
-extras: after errors, before everything that imports an optional package. This is the only list of
-extras in the code; a test compares it with pyproject.toml.
+This is the only list of extras in the code; a test compares it with pyproject.toml.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ class Extra(NamedTuple):
     """An optional dependency of Holdfast."""
 
     modules: tuple[str, ...]
-    """The modules that its packages provide; the extra is installed if all of them are there."""
+    """Modules that its packages provide; the extra is installed if all of them are present."""
     gives: str
-    """The feature that it adds, for `holdfast doctor`."""
+    """Description of the feature, for `holdfast doctor`."""
 
 
 EXTRAS = {
@@ -52,7 +51,7 @@ EXTRAS = {
     "openai-agents": Extra(("agents",), "holdfast.integrations.openai_agents"),
     "pydantic-ai": Extra(("pydantic_ai",), "holdfast.integrations.pydantic_ai"),
 }
-"""Every extra by name. Of two extras with one module, the first is meant where none is named."""
+"""All extras by name. If several provide a module, the first is suggested for it."""
 
 
 def is_installed(extra: str) -> bool:
@@ -68,7 +67,7 @@ def _exists(module: str) -> bool:
 
 
 def extra_with(module: str | None) -> str:
-    """Return the extra that provides a module; empty if none does."""
+    """Return the first extra that provides a module; empty if none does."""
     parts = (module or "").split(".")
     names = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
     # Without `google` or `opentelemetry` the import fails at that name, not at `google.adk`.
@@ -96,20 +95,20 @@ def install_command(requirement: str) -> str:
 
 
 def _shown_path() -> str:
-    """Return the interpreter's path for a shell, relative if it lies below the working folder."""
+    """Return the interpreter's path for a shell, relative if it is below the working folder."""
     python = Path(sys.executable)
-    with suppress(OSError, ValueError):  # it lies elsewhere, or the working folder was deleted
+    with suppress(OSError, ValueError):  # another folder, or a deleted working folder
         python = python.relative_to(Path.cwd())
     return shlex.quote(str(python)) if os.name == "posix" else str(python)
 
 
 def how_to_install(extra: str) -> str:
-    """Return the next step for a user who lacks an extra, as a sentence."""
+    """Return a sentence that tells a user how to install a missing extra."""
     return f"Install it with `{install_command(f'holdfast[{extra}]')}`."
 
 
 def missing_extra(extra: str, error: ImportError | None = None) -> MissingExtraError:
-    """Return the error for an extra that is missing, or that is there and cannot be imported."""
+    """Return the error for an extra that is missing or cannot be imported."""
     if error is not None and not isinstance(error, ModuleNotFoundError):
         what = f"the installed packages of the extra {extra} cannot be imported: {error.msg}"
         command = install_command(f"holdfast[{extra}]").replace(" install ", " install --upgrade ")

@@ -1,9 +1,8 @@
-"""Internal errors, reported by their place and never by their text, so that a request can go on.
+"""Record internal errors by their location, never by their text, so that a request can continue.
 
-Promise 8 of the design: if a part of Holdfast fails, the request goes out unedited. Each surface
-makes one `Faults` for a request and runs its steps inside `caught`. Only unexpected exceptions are
-caught: a refusal (an error that tells the caller what to do), a cancellation or a client that
-leaves passes through.
+If a part of Holdfast fails, the request is sent unedited. Each surface creates one `Faults` per
+request and runs its steps inside `caught`, which suppresses only unexpected exceptions: refusals,
+cancellations and disconnected clients pass through.
 """
 
 from __future__ import annotations
@@ -30,18 +29,18 @@ _PACKAGE = str(Path(__file__).parent) + "/"
 _OWN_FAILURES = (
     EditError, ExpandError, ExtractError, SummarizationError, TokenCountingError, ToolError,
 )  # fmt: skip
-"""Errors of our tree that no caller can act upon: a step of ours could not do its work."""
+"""Holdfast's errors that no caller can act on: an internal step failed."""
 
 
 class Fault(NamedTuple):
-    """An internal error, without its text: that may hold content."""
+    """An internal error without its text, which may contain content."""
 
     step: str
-    """What was being done."""
+    """Name of the step that failed."""
     kind: str
-    """The name of the exception's class."""
+    """Name of the exception's class."""
     place: str
-    """File within the package, and line, of our innermost frame."""
+    """File within the package and line of the innermost frame."""
 
     def __str__(self) -> str:
         return f"internal error in {self.step} ({self.kind} at {self.place})"
@@ -51,7 +50,7 @@ class Faults:
     """The internal errors of one request."""
 
     def __init__(self, report: Callable[[Fault], None]) -> None:
-        """Begin; `report` is called once for each different fault."""
+        """Create an empty list; `report` is called once per distinct fault."""
         self.found: list[Fault] = []
         self._report = report
 
@@ -60,7 +59,7 @@ class Faults:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The faults as the user is told of them."""
+        """Return the faults as warnings for the user."""
         return tuple(map(str, self.found))
 
     def caught(self, step: str) -> _Caught:
@@ -73,7 +72,7 @@ class Faults:
         if fault in self.found:
             return
         self.found.append(fault)
-        with suppress(Exception):  # what cannot be reported is no reason to fail
+        with suppress(Exception):  # failing to report must not fail the request
             self._report(fault)
 
 
@@ -102,20 +101,20 @@ class _Caught:
 
 
 def logged_faults(logger: str) -> Faults:
-    """Return faults that are only logged: for work that belongs to no request."""
+    """Return faults that are only logged, for work outside any request."""
     log = logging.getLogger(logger)
     return Faults(lambda fault: log.error("%s", fault))
 
 
 def is_internal(error: BaseException) -> bool:
-    """Return whether an exception is a failure of ours: no refusal, and no cancellation."""
+    """Return whether an exception is an internal failure, not a refusal or cancellation."""
     if isinstance(error, HoldfastError):
         return isinstance(error, _OWN_FAILURES)
     return isinstance(error, Exception)
 
 
 def place_of(error: BaseException) -> str:
-    """Return file and line of the innermost frame of ours that an exception passed."""
+    """Return file and line of the innermost frame inside the package."""
     place = "unknown"
     for frame, line in traceback.walk_tb(error.__traceback__):
         name = frame.f_code.co_filename

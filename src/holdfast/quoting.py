@@ -1,15 +1,9 @@
-"""Our own lines in a conversation, and content beside them that cannot pass for one of ours.
+"""Quote untrusted content so that it cannot imitate Holdfast's own lines in a conversation.
 
-voice: beneath all that writes into a conversation; it knows no message and no kind. A tool's result
-may be a page that somebody wrote to be read by a model, and such a page may hold any line that we
-write. So content is quoted in one of three ways, each the same for the same content:
-
-    excerpts   `- ` before each, two spaces before its further lines: see `item`
-    pages      between two fences that are longer than any run of backticks within: see `fenced`
-    a word     in one line, without what would end a bracket of ours: see `inline` and `bracketed`
-
-Whatever else stands in a citation, a digest or a page, is ours. A text that was only cut keeps its
-lines as they are, for it may be the user's; those that look like ours are set in: see `set_in`.
+A tool result may be a page written to manipulate a model and may contain any line that Holdfast
+writes. Content therefore appears in one of three forms: as a list item (`item`), between fences
+(`fenced`), or escaped within a line (`inline`, `bracketed`); text that was only cut keeps its
+lines, but lines that look like Holdfast's are indented (`set_in`).
 """
 
 from __future__ import annotations
@@ -22,7 +16,7 @@ FOLDED = "[Folded: "
 MEMORY = "[Memory: "
 CUT = "[… "
 CUT_AGAIN = "[…]"
-"""Behind lines that were picked from what was cut."""
+"""Follows lines that were selected from the cut part."""
 NO_MORE = "[No more can be opened in this turn: {why}. Continue with what you have.]"
 SHOWN_ABOVE = (
     "[Already shown above: the same call returns the same part. Answer with what you have, or open "
@@ -41,8 +35,9 @@ HEADINGS = {
     "other": "Other matches:",
     "answer": "Best matches:",
 }
-"""In the order in which a citation shows them: small models take what comes last for the answer. A
-1.5B model answered from an outline below the right line (issue 28)."""
+"""The order in which a citation shows them. Small models answer from the last heading: a 1.5B model
+answered from an outline below the matching line.
+"""
 
 _SHAPES = (
     re.escape("[ref:"),  # the first line of a citation, of a page, and of why there is none
@@ -55,14 +50,14 @@ _SHAPES = (
         for words in (NO_MORE, SHOWN_ABOVE, NO_STORE, NOT_OPENED, NOTHING_SAID)
     ),
 )
-"""How our lines begin, as regular expressions; one that a cut has shortened is like ours too."""
+"""Regular expressions for the start of Holdfast's lines; a truncated start matches too."""
 
-# All that a model or a program may take for the end of a line: those of Unicode, and the control
-# characters at which Python's splitlines parts too.
+# Every character that a model or program may treat as a line end: those of Unicode, and the control
+# characters at which `str.splitlines` splits.
 _END = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 _LINE_END = re.compile(f"\r\n|[{_END}]")
-# Between the end of a line and its first visible character may stand what nobody sees. No end of a
-# line is among it, so that no character is looked at twice.
+# Invisible characters may precede the first visible one of a line. Line ends are excluded, so that
+# no character is scanned twice.
 _UNSEEN = f"(?:(?![{_END}])\\s|[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff])*"
 _LIKE_OURS = re.compile(f"(\\A|[{_END}])(?={_UNSEEN}(?:{'|'.join(_SHAPES)}))", re.IGNORECASE)
 _BRACKET_LIKE_OURS = re.compile(
@@ -75,20 +70,20 @@ INDENT = "  "
 
 
 def item(text: str) -> str:
-    """A content as an item of a list, of which no further line begins where ours do."""
+    """Return a content as a list item, none of whose further lines can look like Holdfast's."""
     return f"- {indented(text)}"
 
 
 def indented(text: str) -> str:
-    """A content with two spaces before each line but its first, which stands behind words of ours.
+    """Return a content with two spaces before each line except the first.
 
-    Whoever takes away two spaces behind each end of a line has the content as it was.
+    Removing two spaces after each line end restores the content exactly.
     """
     return _LINE_END.sub(rf"\g<0>{INDENT}", text)
 
 
 def fenced(text: str) -> str:
-    """A content as it stands, between fences as Markdown has them: nothing within can end it."""
+    """Return a content between Markdown fences longer than any run of backticks inside."""
     longest = max(map(len, _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(_LEAST_FENCE, longest + 1)
     gap = "" if text.endswith("\n") else "\n"
@@ -96,19 +91,19 @@ def fenced(text: str) -> str:
 
 
 def set_in(text: str) -> str:
-    """A text of somebody else's with two spaces before those of its lines that look like ours."""
+    """Return an untrusted text with its lines that look like Holdfast's indented."""
     return _LIKE_OURS.sub(rf"\1{INDENT}", text)
 
 
 def in_one_line(text: str) -> str:
-    """The same where all is one line, ours among it: brackets that look like ours are rounded."""
+    """Return an untrusted text as one line; brackets that look like Holdfast's become round."""
     return _BRACKET_LIKE_OURS.sub("(", " ".join(text.split()))
 
 
 def inline(text: str) -> str:
-    """A name or a place of the content in a line of ours: what is no visible character is escaped.
+    """Return a name or position from a content with invisible characters escaped.
 
-    Escaped as in JSON, so that a path with such a key can be copied back and leads there.
+    The escapes are those of JSON, so that a copied path still resolves.
     """
     if text.isprintable():
         return text
@@ -116,7 +111,7 @@ def inline(text: str) -> str:
 
 
 def bracketed(text: str) -> str:
-    """The same inside a bracket of ours, which it cannot end."""
+    """Return a name or position for use inside Holdfast's brackets, which it cannot close."""
     return inline(text).translate(_BRACKETS)
 
 

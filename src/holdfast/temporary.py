@@ -1,8 +1,8 @@
 """Temporary folders that the next start removes if their process was killed.
 
-A process that is killed cannot remove its folder. Each folder therefore holds a locked file: the
-system releases the lock when the last process that holds it ends, however it ends. Process numbers
-would not do: containers that share /tmp have numbers of their own.
+Each folder holds a locked file, whose lock the system releases when the last process that holds it
+ends. Process ids are not used, because containers that share /tmp number their processes
+separately.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-# Windows has no such locks: there a folder is removed by its own process or not at all.
+# Windows has no such locks; there a folder is removed only by its own process.
 _fcntl: Any = import_module("fcntl") if find_spec("fcntl") else None
 _PREFIX = "holdfast-"
 _LOCK = ".holdfast-lock"
 _YOUNGEST_SECONDS = 60.0
-"""Age of a lock file that may be looked at: a younger one may not be locked yet."""
+"""Minimum age of a lock file that is examined; a younger one may not be locked yet."""
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def temporary_folder(purpose: str = "") -> Iterator[Path]:
             if _fcntl is not None:
                 with suppress(OSError):  # a file system without locks
                     _fcntl.flock(descriptor, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
-            folder = Path(name, "files")  # without the lock: programs start in an empty folder
+            folder = Path(name, "files")  # apart from the lock file: programs need it empty
             folder.mkdir(mode=0o700)
             yield folder
         finally:
@@ -57,8 +57,8 @@ def remove_stale_folders() -> int:
 
 
 def _remove_if_stale(path: Path) -> bool:
-    """Remove a folder with a lock file that nobody holds; OSError if it is not such a folder."""
-    # Not followed: in a folder that all may write to, a link may lead anywhere.
+    """Remove a folder whose lock file is unlocked; raise `OSError` for any other folder."""
+    # Links are not followed: in a world-writable folder they may point anywhere.
     status = path.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         return False

@@ -1,12 +1,12 @@
-"""`make clients`: coding agents and frameworks through the proxy, beside the same without it.
+"""`make clients`: coding agents and frameworks through the proxy, compared with the same without
+it.
 
-Installs what is missing into build/clients. Each program does one task in five ways: directly
-against the scripted upstream; through the proxy with its default settings; through it while it
-cites every long result; in a window in which the task does not fit; and under `holdfast wrap`.
-Prints a table. Ends with 1 if an answer differs, if the upstream refused a request, if there was
-room and it took more requests or tokens than directly or changed the prompt's prefix, or if a
-conversation is not one session. A program that cannot be installed or does not work directly is
-left out, with the reason.
+Installs missing programs into build/clients. Each program does one task in five ways: directly
+against the scripted upstream; through the proxy with its default settings; with every long result
+cited; in a window that the task exceeds; and under `holdfast wrap`. Prints a table. Exits with 1
+if an answer differs, if the upstream refused a request, if with room it took more requests or
+tokens than directly or changed the prompt's prefix, or if a conversation is not one session. A
+program that cannot be installed or does not work directly is left out, with the reason.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ NATIVE = 200_000
 ROOM = 3_500
 """Tokens of a narrow window beside instructions and tools: about half of the short logs."""
 MORE = 0.02, 80
-"""By how much a request may grow while there is room: this share or so many tokens."""
+"""Allowed growth of a request with room: this share, or this number of tokens."""
 _RANDOM_IDS = re.compile(
     rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=Chunk ID: )[0-9a-f]{6}"
     rb"|(?<=Wall time: )[0-9.]+|(?<=create_time.:)[0-9.]+"
 )
-"""UUIDs, and what Codex says of a command and of a message."""
+"""UUIDs, and Codex's descriptions of a command and of a message."""
 _ANSWER = re.compile(r"The code is \w+\.")
 _BILL = re.compile(r"holdfast: (\d+) requests? answered")
 _OUR_WARNING = re.compile(r".*\.py:\d+: \w*Warning: .*|.*/holdfast/.*\.py:\d+.*")
-"""Python's: Node programs print warnings of their own, without such a place."""
+"""Python's warnings: Node programs print others, without such a place."""
 
 
 class Commands(Reader):
@@ -262,13 +262,13 @@ def same_folder() -> Iterator[str]:
 
 
 def prompts(questions: list[int]) -> list[str]:
-    """Return the prompts: the first says where the files are."""
+    """Return the prompts: the first names the folder of the files."""
     first, *others = questions
     return [PROMPT.format(QUESTIONS[first]), *(QUESTIONS[number] for number in others)]
 
 
 def sessions_trouble(proxy: Running) -> str:
-    """Return what is wrong with the sessions that a proxy has made of one conversation."""
+    """Return the faults of the sessions that a proxy has made of one conversation."""
     proxy.settled()
     engine = proxy.service.engine
     listed = proxy.do(engine.store.sessions(engine.scope))
@@ -287,7 +287,7 @@ def judged(
     window: int,
     reader: Commands | Writer,
 ) -> Outcome:
-    """Judge a run by what the program printed and what reached the upstream."""
+    """Check a run by the program's output and the upstream's requests."""
     answers = [(_ANSWER.findall(words) or [""])[-1] for words in printed]
     trouble = reader.trouble
     if upstream.refused:
@@ -298,7 +298,7 @@ def judged(
 
 
 def run_wrapped(program: Program, questions: list[int]) -> Outcome:
-    """Run a program as `holdfast wrap` does; the upstream stands where the vendor would."""
+    """Run a program as `holdfast wrap` does; the upstream replaces the vendor."""
     reader = reader_of(program)
     with Upstream(window=NATIVE) as upstream, same_folder() as folder:
         upstream.always = reader

@@ -250,7 +250,7 @@ CHAINED: dict[str, Client] = {
         lambda client: agents.OpenAIResponsesModel(GPT, client), chained=True
     ),
 }
-"""Clients that send what is new, and the id of the answer before it."""
+"""Clients that send new messages only, and the id of the previous answer."""
 PRESERVED: dict[str, Client] = {
     "pydantic-ai": _pydantic(_anthropic, _pydantic_preserved),
     "langgraph": _lang(create_agent, _lang_preserved),

@@ -1,8 +1,8 @@
-"""Coding agents as people run them: how each is installed, pointed at a provider and asked.
+"""Coding agents as people run them: how to install, configure and start each.
 
-All run without a terminal and without a network: a home of their own, a short environment, and a
-proxy address at which nobody listens for every host but this one. None may ask for permission.
-Without an address they are left as people have them, for `holdfast wrap` to point them somewhere.
+All run without a terminal and without a network: with a separate home, a short environment, and a
+proxy address without a listener for every other host. None may ask for permission. Without an
+address they are left as people have them, so that `holdfast wrap` configures them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PROMPT = (
 
 @dataclass(frozen=True)
 class Program:
-    """A coding agent; `tools` are the names of what it runs commands with, newest first."""
+    """A coding agent; `tools` are the names of its tools for commands, newest first."""
 
     name: str
     package: str
@@ -36,7 +36,7 @@ class Program:
     """From the provider's address, empty to be wrapped, and the prompt."""
     environment: Callable[[str], Mapping[str, str]]
     prepare: Callable[[Path, str], None] = field(default=lambda *_: None)
-    """Write what it reads from its home."""
+    """Writes the program's configuration files."""
     from_npm: bool = True
     module: str = ""
     """The module of the tests that is the program, where it is an agent of a framework."""
@@ -114,7 +114,7 @@ def _claude_with_mcp(tools: int) -> Callable[[str, str], list[str]]:
 
 def _claude_environment(url: str) -> dict[str, str]:
     # At an address that is not Anthropic's, Claude Code sends every schema unless this is set: so
-    # it is set where the address stands for Anthropic's, and `holdfast wrap` must set it itself.
+    # it is set where the address represents Anthropic's, and `holdfast wrap` must set it itself.
     return {
         **({"ANTHROPIC_BASE_URL": url, "ENABLE_TOOL_SEARCH": "true"} if url else {}),
         "ANTHROPIC_API_KEY": KEY,

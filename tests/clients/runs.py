@@ -1,7 +1,7 @@
 """Install coding agents, start them, and talk to them as a person or a script would.
 
 A conversation function (`ask_once`, `ask_in_one_process`, `ask_and_continue`) takes a `Launch` and
-prompts, and returns what the program printed for each prompt.
+prompts, and returns the program's output for each prompt.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ TIMEOUT = float(os.environ.get("CLIENT_SECONDS", "240"))
 
 @dataclass
 class Launch:
-    """One program in a home of its own, pointed at one provider."""
+    """One program with a separate home, configured for one provider."""
 
     program: Program
     url: str
     """The provider's address; empty to leave the program as `holdfast wrap` finds it."""
     home: Path
     before: tuple[str, ...] = ()
-    """Words that stand before the program, such as `holdfast wrap --`."""
+    """Words before the program, such as `holdfast wrap --`."""
     variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -99,7 +99,7 @@ def command(program: Program) -> list[str]:
 
 
 def talk(launch: Launch, prompts: Sequence[str]) -> list[str]:
-    """Ask everything in the way that the program is asked; return what was printed for each."""
+    """Send all prompts in the program's way; return the output for each."""
     launch.prepare()
     if launch.program.talk == "one process":
         return _ask_in_one_process(launch, prompts)
@@ -132,7 +132,7 @@ def _ask_in_one_process(launch: Launch, prompts: Sequence[str]) -> list[str]:
                 answers.append(_until_result(process.stdout))
             process.stdin.close()
         except BrokenPipeError:
-            pass  # it has ended: what it printed says why
+            pass  # it has ended: its output has the reason
         finally:
             rest = process.stdout.read()
             process.wait()
@@ -158,7 +158,7 @@ def installed(program: Program) -> str:
     folder = FOLDER / ("npm" if program.from_npm else program.name)
     folder.mkdir(parents=True, exist_ok=True)
     if program.from_npm:
-        # Some packages fetch their program in a script of their own.
+        # Some packages download their program in an install script.
         words = ["npm", "install", "--no-audit", "--no-fund", "--foreground-scripts"]
         words += ["--prefix", str(folder), program.package]
     else:

@@ -1,10 +1,10 @@
 """One task for every client: read many logs, then find a line of an early one.
 
-The model of the tests is a small reader. It asks for the logs one after the other, then looks for
-the line in all that it was shown; if it is not there, it opens what it was told it can open, like
-a model that was told how. It answers with what it read, never with what it knows: a line that is
-lost on the way is an answer that differs. The same reader serves a client that talks to the
-upstream directly, to whose answers all others are compared.
+The model of the tests is a small reader. It requests the logs one after the other, then searches
+for the line in its input; if it is not there, it opens the refs in its input, like a model that
+follows their instructions. It answers only from its input: a lost line leads to a different
+answer. The same reader serves a client without the proxy, to whose answers all others are
+compared.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ SHORT, LONG = 20, 400
 QUESTIONS = ("What is the code of step 17 in 0.log?", "And the code of step 90 in 15.log?")
 _QUESTION = re.compile(r"the code of step (\d+) in (\d+)\.log\?")
 _SHOWN = 400
-"""How far behind its name a citation's first lines may stand."""
+"""Maximum distance of a citation's first lines from its name."""
 _OWN_ANSWER = "final_answer"
 """smolagents' models answer by calling this."""
 
 
 def code(number: int, step: int) -> str:
-    """What stands in a line: nobody can guess it, and no line looks more important than others."""
+    """Return the content of a line: it cannot be guessed, and no line looks more important than
+    others.
+    """
     return hashlib.sha256(f"{number} {step}".encode()).hexdigest()[:8]
 
 
@@ -56,9 +58,9 @@ class Reader:
 
     tool: str = "read_log"
     thinks: bool = False
-    """Whether it says what it thinks before it calls, as a reasoning model does."""
+    """Whether it thinks before it calls, as a reasoning model does."""
     opens_early: bool = False
-    """Whether it opens what was cited or folded while it still reads, beside a client's call."""
+    """Whether it opens citations or folds while it still reads, together with a client's call."""
     read: int = 0
     opened: set[tuple[str, str]] = field(default_factory=set)
     calls: int = 0
@@ -121,7 +123,7 @@ class Reader:
 
 @dataclass
 class Coder(Reader):
-    """The reader as a model that writes Python: its client runs what stands between the tags."""
+    """The reader as a model that writes Python: its client runs the text between the tags."""
 
     def _read_next(self, got: Got) -> Script:
         del got

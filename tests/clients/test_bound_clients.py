@@ -28,8 +28,8 @@ def test_a_client_may_send_only_what_is_new(name: str) -> None:
     answers, upstream = proxied(CHAINED[name], Reader(), NATIVE)
     assert answers == ANSWERS
     assert any(REF.search(got.texts) for got in upstream.requests)
-    # What was cited stands in the provider's history from then on, and tools do not: each request
-    # brings the one that opens it, from the first on.
+    # Citations stay in the provider's history, and tools do not: each request includes expand_ref,
+    # from the first on.
     assert all("expand_ref" in got.tools for got in upstream.requests)
 
 
@@ -63,6 +63,6 @@ def test_an_edit_leaves_no_thought_bound_to_another_conversation(name: str, wind
 
 @pytest.mark.parametrize("window", [2_200, 3_100, 3_250, 3_550])
 def test_room_made_in_mid_answer_leaves_no_thought_either(window: int) -> None:
-    """Here the history is folded while the model opens what was folded before (4.6)."""
+    """Here the history is folded while the model opens an earlier fold (4.6)."""
     answers, _ = proxied(PRESERVED["pydantic-ai"], Reader(), window)
     assert answers == ANSWERS

@@ -30,7 +30,7 @@ def window_of(name: str) -> int:
 
 
 def direct(client: Client, reader: Reader, *, names_calls: bool = True) -> list[str]:
-    """What a client answers that talks to the provider itself."""
+    """Return the answers of a client without the proxy."""
     with Upstream(window=NATIVE) as upstream:
         upstream.always, upstream.names_calls = reader, names_calls
         answers = client(upstream.url)
@@ -41,7 +41,7 @@ def direct(client: Client, reader: Reader, *, names_calls: bool = True) -> list[
 def proxied(
     client: Client, reader: Reader, window: int, *, names_calls: bool = True
 ) -> tuple[list[str], Upstream]:
-    """What it answers through the proxy, and what then reached the provider."""
+    """Return its answers through the proxy, and the provider's requests."""
     with Upstream(window=window) as upstream:
         upstream.always, upstream.names_calls = reader, names_calls
         settings = {} if window == NATIVE else {"request_limit": window}
@@ -57,7 +57,7 @@ def test_the_answers_are_those_of_the_upstream_itself(name: str) -> None:
     answers, upstream = proxied(CLIENTS[name], Reader(), NATIVE)
     assert answers == ANSWERS
     cited = any(REF.search(got.texts) for got in upstream.requests)
-    # smolagents shows its models what a tool gave as words of the user, which fit here.
+    # smolagents sends tool results to its models as user text, which fits here.
     assert cited or name == "smolagents"
 
 
@@ -88,5 +88,5 @@ def test_gemini_may_leave_the_ids_of_calls_out(name: str, window: str) -> None:
 
 @pytest.mark.parametrize("name", [*CHAINED, *PRESERVED])
 def test_the_upstream_serves_chained_and_bound_clients(name: str) -> None:
-    """What the proxy must not break: ids of answers before, and thinking bound to its place."""
+    """The proxy must keep these: ids of previous answers, and thinking bound to its place."""
     assert direct((CHAINED | PRESERVED)[name], Reader()) == ANSWERS

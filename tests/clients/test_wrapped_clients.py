@@ -1,7 +1,6 @@
-"""Claude Code and Gemini CLI under `holdfast wrap`, as they are without it.
+"""Claude Code and Gemini CLI under `holdfast wrap`, compared with runs without it.
 
-The programs are those that `make clients` installs into build/clients. Without them these tests
-are skipped.
+`make clients` installs the programs into build/clients. Without them these tests are skipped.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ pytestmark = [
 def run(
     upstream: Upstream, home: Path, words: list[str], *, wrapped: bool, **variables: str
 ) -> str:
-    """Run a program in a home of its own; return everything that it printed."""
+    """Run a program with a separate home; return its complete output."""
     program = PROGRAMS / words[0]
     if not program.exists():
         pytest.skip("the coding agents are not installed: `make clients` installs them")
@@ -73,7 +72,7 @@ def searches(steps: list[tuple[str, dict[str, Any]]]) -> Callable[[Got], Script]
     def model(got: Got) -> Script:
         listed = got.value.get("tools", [])
         if any(str(tool.get("type")).startswith("web_search") for tool in listed):
-            return says(text("The web says 42."))  # WebSearch asks in a request of its own
+            return says(text("The web says 42."))  # WebSearch sends a separate request
         done = tool_calls(got)
         if done == len(steps):
             return says(text("The end."))
@@ -113,7 +112,7 @@ def test_claude_code_searches_its_tools_as_it_does_without_us(tmp_path: Path, to
         assert tools == 0 or answer(tool_name(3), "7") in upstream.requests[-1].texts
         sizes[wrapped] = [len(got.body) for got in upstream.requests]
     assert len(sizes[True]) == len(sizes[False])
-    # One tool of ours (expand_ref) comes with each request: about 500 bytes.
+    # Each request has one tool of ours (expand_ref): about 500 bytes.
     assert all(ours - own < 600 for own, ours in zip(sizes[False], sizes[True], strict=True)), sizes
 
 

@@ -1,10 +1,10 @@
 """Preserved thinking: each thinking block is signed together with the conversation before it.
 
 On models that preserve thinking the provider signs system, tools and messages before a block, its
-own words, and the thinking block before it. `cache_control` is not signed, nor is a string told
-from the one text block that it stands for. Thinking may be taken away from the front of a history,
-since what is signed leaves other thinking out; taken from the middle, the next block misses its
-neighbour. What breaks a signature is refused, or dropped where the request asks for that.
+own text, and the previous thinking block. `cache_control` is not signed, and a string equals its
+single text block. Thinking may be removed from the front of a history, because a signature does
+not cover earlier thinking; if it is removed from the middle, the next block lacks its neighbour.
+An invalid signature is refused, or dropped if the request asks for that.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FORGED = "messages.{}.content.{}: Invalid `signature` in `thinking` block"
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the provider makes of the thinking in a request."""
+    """The provider's verdict on the thinking in a request."""
 
     refusal: str
     """Empty if it may pass."""
@@ -51,7 +51,7 @@ def preserves(model: str) -> bool:
 
 
 def judge(value: dict[str, Any], model: str, betas: str) -> Judgement:
-    """Judge every thinking block of a request against what stands before it."""
+    """Check every thinking block of a request against the conversation before it."""
     controls = (value.get("thinking") or {}).get("block_binding")
     if controls is not None and BETA not in betas:
         refusal = "thinking.block_binding: Extra inputs are not permitted"
@@ -65,7 +65,7 @@ def judge(value: dict[str, Any], model: str, betas: str) -> Judgement:
                 return Judgement(_FORGED.format(message, place), (), _NONE)
             continue
         neighbour, _, mac = str(block.get("signature")).partition(".")
-        # Without a block before it, it is the first of a history whose front may be gone.
+        # Without an earlier block, it is the first of a history whose front may be missing.
         whole = last in (neighbour, _NONE)
         if whole and hmac.compare_digest(mac, _mac(digest, neighbour, block["thinking"])):
             last = mac[:16]
@@ -92,9 +92,9 @@ def signed(script: Script, value: dict[str, Any], last: str) -> Script:
 
 
 def _is_ours(block: dict[str, Any]) -> bool:
-    """A12, on models that bind nothing: words under our signature are the words that we signed.
+    """Return whether a block has our signature: then its text must be the signed one (A12).
 
-    Tests bring thinking of their own making too; only what bears our mark is held to it.
+    Tests also send thinking of their own; only blocks with our mark are checked.
     """
     signature = str(block.get("signature", ""))
     return not signature.startswith(_SIGNED) or signature == _SIGNED + str(block["thinking"])
@@ -124,7 +124,7 @@ def _digest(value: dict[str, Any], messages: list[Any]) -> bytes:
 
 
 def _bare(value: Any) -> Any:
-    """A value without what is not signed: cache marks and thinking."""
+    """Return a value without its unsigned parts: cache marks and thinking."""
     if isinstance(value, list):
         inner = (_bare(item) for item in value)
         return [item for item in inner if not _is_thought(item)]

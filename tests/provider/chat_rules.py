@@ -62,7 +62,9 @@ def _message(message: dict[str, Any], path: str) -> Iterator[str]:
 
 
 def _exchanges(messages: list[Any]) -> Iterator[str]:
-    """C1 and C2: results stand directly behind their calls, in any order, and nothing between."""
+    """Yield violations of C1 and C2: results directly follow their calls, in any order, with
+    nothing between.
+    """
     waiting: set[str] = set()
     answered: set[str] = set()
     for message in [*messages, {"role": "user"}]:

@@ -104,7 +104,7 @@ def _result(block: dict[str, Any], path: str) -> Iterator[str]:
 
 
 def _exchanges(messages: list[dict[str, Any]]) -> Iterator[str]:
-    """A1 to A5 and A13: what was called and what was answered, message by message."""
+    """Yield violations of A1 to A5 and A13: calls and results, message by message."""
     every: set[str] = set()
     for number, message in enumerate(messages):
         content = message["content"]
@@ -129,7 +129,7 @@ def _exchanges(messages: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _leading_results(content: list[dict[str, Any]]) -> set[Any]:
-    """A3: only results that stand before anything else answer a call."""
+    """Return the results that count as answers: those before all other blocks (A3)."""
     answered = set()
     for block in content:
         if block.get("type") != "tool_result":
@@ -230,7 +230,7 @@ def _thinking(value: dict[str, Any], messages: list[dict[str, Any]]) -> Iterator
 
 
 def _is_current(messages: list[dict[str, Any]], number: int) -> bool:
-    """Whether nothing but results came behind this message: the model is still in its turn."""
+    """Return whether only results follow this message: the model is still in its turn."""
     return all(
         block.get("type") == "tool_result"
         for message in messages[number + 1 :]

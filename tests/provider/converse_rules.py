@@ -74,7 +74,7 @@ def _message(message: dict[str, Any], path: str) -> Iterator[str]:
 def _exchanges(messages: list[Any]) -> Iterator[str]:
     end = {"role": "user", "content": []}
     before: dict[str, Any] = end
-    for number, message in enumerate([*messages, end]):  # behind the last call comes nothing
+    for number, message in enumerate([*messages, end]):  # nothing follows the last call
         called = [call.get("toolUseId") for call in _parts(before, "toolUse")]
         given = [result.get("toolUseId") for result in _parts(message, "toolResult")]
         if set(called) - set(given):

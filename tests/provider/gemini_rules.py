@@ -59,7 +59,9 @@ def violations(value: dict[str, Any], model: str) -> Iterator[str]:
 
 
 def _camel(value: Any) -> Any:
-    """Gemini takes both spellings of its own names; values inside calls are the tool's."""
+    """Return keys in camel case: Gemini accepts both spellings of its own; values inside calls
+    belong to the tool.
+    """
     if isinstance(value, list):
         return [_camel(inner) for inner in value]
     if not isinstance(value, dict):
@@ -101,10 +103,10 @@ def _ids(content: dict[str, Any], kind: str) -> list[str]:
 
 
 def _turns(contents: list[Any]) -> Iterator[str]:
-    """G2 and G3: call turns and response turns, one directly behind the other.
+    """Yield violations of G2 and G3: turns of calls and of responses directly follow each other.
 
-    Names are not compared: recorded responses bear any, and were taken. So was plain text in the
-    place of all responses, and a turn of the model in several contents.
+    Names are not compared: recorded responses have any, and were accepted. So was plain text
+    instead of all responses, and a turn of the model in several contents.
     """
     asked: list[str] = []
     for number, content in enumerate(contents):
@@ -128,7 +130,9 @@ def _answer(responses: list[str], asked: list[str]) -> bool:
 
 
 def _signatures(contents: list[Any]) -> Iterator[str]:
-    """G5: in the current turn the first call of each step bears what the model signed."""
+    """Yield violations of G5: in the current turn the first call of each step has the model's
+    signature.
+    """
     start = max(
         (n for n, c in enumerate(contents)
          if c.get("role", "user") == "user" and not _ids(c, "functionResponse")),

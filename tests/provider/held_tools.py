@@ -1,9 +1,9 @@
-"""Tools that Anthropic holds back until a message refers to them, and what it refuses of them.
+"""Tools that Anthropic hides until a message refers to them, and its errors about them.
 
 Written from its page on the tool search tool (custom implementations), the types of its SDK, and
-the errors that Pydantic AI's source quotes: at least one tool is not held back, none of those that
-are has a cache mark, references stand in results and name tools of the request, and only models
-from 4.5 on know them.
+the errors that Pydantic AI's source quotes: at least one tool is not hidden, no hidden tool has a
+cache mark, references are in results and name tools of the request, and only models from 4.5 on
+support them.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class PromptCache:
     _expires: dict[str, float] = field(default_factory=dict)
 
     def use(self, got: Got, tokens: int) -> CacheUse:
-        """Look a prompt up and keep it; `tokens` is what the provider counts of all of it."""
+        """Look a prompt up and store it; `tokens` is the provider's count of all of it."""
         blocks = list(_blocks(got))
         ends = list(accumulate(len(block.text) for block in blocks))
         keys = _keys(got, blocks)

@@ -34,7 +34,7 @@ class Got:
     headers: Mapping[str, str]
     body: bytes
     raw_path: str = ""
-    """As it stood on the wire; `path` has its escapes read."""
+    """As on the wire; `path` is unescaped."""
 
     @property
     def dialect(self) -> str:
@@ -63,17 +63,19 @@ class Got:
 
     @cached_property
     def tokens(self) -> int:
-        """What the provider reports."""
+        """Return the tokens that the provider reports."""
         return billed_tokens(self.value, self.dialect, self.model)
 
     @cached_property
     def least(self) -> int:
-        """What surely stands in the prompt."""
+        """Return a lower bound of the prompt's tokens."""
         return least_tokens(self.value, self.dialect, self.model)
 
     @property
     def tools(self) -> set[str]:
-        """What the model is shown: what is held back comes with a message that refers to it."""
+        """Return the tools that the model sees: a hidden one appears with a message that refers to
+        it.
+        """
         every = (*functions({**self.value, "tools": list(shown(self.value))}), *added(self.value))
         return {str(function.get("name")) for function in every}
 
@@ -107,7 +109,7 @@ def _texts(value: dict[str, Any], dialect: str) -> Iterator[str]:
 
 
 def _content(content: Any) -> Iterator[str]:
-    """Texts and results of a message; calls are what the model said, not what it reads."""
+    """Yield texts and results of a message; calls are the model's output, not its input."""
     if isinstance(content, str):
         yield content
     for block in content if isinstance(content, list) else ():

@@ -1,8 +1,7 @@
-"""What OpenAI's Responses refuses, in its words: rules R1 to R5, written from the list.
+"""OpenAI's errors for Responses: rules R1 to R5, written from the list.
 
-`history` is all that the model would read: behind a `previous_response_id`, what was stored under
-it stands before the request's own input. `reasoned` says of each item that was produced with
-reasoning which reasoning that was.
+`history` is the model's complete input: with a `previous_response_id`, the stored history precedes
+the request's own input. `reasoned` maps each item to the reasoning that produced it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def violations(
     value: dict[str, Any], history: list[Any], reasoned: Mapping[str, str]
 ) -> Iterator[str]:
     if "conversation" in value:
-        return  # what the provider keeps under that name is not scripted
+        return  # the provider's stored history is not scripted
     if not history:
         yield (
             'One of "input" or "previous_response_id" or "prompt" or "conversation" '
@@ -112,7 +111,7 @@ def _pairs(history: list[Any]) -> Iterator[str]:
 
 
 def _reasoning(history: list[Any], reasoned: Mapping[str, str]) -> Iterator[str]:
-    """R2: reasoning and what it led to stay together."""
+    """Yield violations of R2: reasoning and its items stay together."""
     present = {item.get("id") for item in history if kind_of(item) == "reasoning"}
     for item, follower in pairwise([*history, {}]):
         kind, name = kind_of(item), item.get("id")

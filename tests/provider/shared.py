@@ -1,4 +1,4 @@
-"""What the rules of all providers need: the strings of a value, OpenAI's words for a bad one."""
+"""Helpers for the rules of all providers: the strings of a value, OpenAI's words for a bad one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]+")
 
 
 def strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Every string of a value, with where it stands as OpenAI writes it."""
+    """Yield every string of a value, with its path in OpenAI's notation."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, dict):

@@ -1,4 +1,6 @@
-"""Preserved thinking as the upstream enforces it: each block is bound to what stood before it."""
+"""Preserved thinking as the upstream enforces it: each block is bound to the conversation before
+it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ SCRIPT = (
 
 
 class Conversation:
-    """A client of Claude that keeps its history, and may be told to spoil it."""
+    """A client of Claude that keeps its history, and can be made to corrupt it."""
 
     def __init__(self, upstream: Upstream) -> None:
         self.url = f"{upstream.url}/v1/messages"

@@ -1,4 +1,4 @@
-"""The judge of the tests shares nothing with what it judges."""
+"""The rules of the tests share nothing with the package."""
 
 from __future__ import annotations
 

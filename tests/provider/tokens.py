@@ -1,12 +1,11 @@
-"""What a request costs, counted by the provider of the tests: tiktoken over what the model reads.
+"""Token counts of the tests' provider: tiktoken over the text that the model reads.
 
-Two numbers. The least is what surely stands in the prompt: the texts of instructions, messages,
-calls and results, three tokens a message (OpenAI's cookbook), and of the tools only names and
-descriptions. A request whose least exceeds the window would have been refused by the provider, so
-this one judges. The bill is what a provider would report: vocabularies of Claude and Gemini are not
-public, and how tools are shown to a model is not either, so it weighs tiktoken's counts with what
-recorded requests were billed (medians over 1,500 of OpenAI, 640 of Claude, 89 of Gemini; 90 % are
-within 30 % of it).
+Two numbers. The least is a lower bound of the prompt: the texts of instructions, messages, calls
+and results, three tokens a message (OpenAI's cookbook), and of the tools only names and
+descriptions. The provider would refuse a request whose least exceeds the window, so this one does.
+The bill is an estimate of the provider's report: vocabularies of Claude and Gemini are not public,
+and neither is the rendering of tools, so tiktoken's counts are weighted by the bills of recorded
+requests (medians over 1,500 of OpenAI, 640 of Claude, 89 of Gemini; 90 % are within 30 % of it).
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _NOT_READ = {
 
 
 class Weights(NamedTuple):
-    """What a provider bills, in tokens of tiktoken."""
+    """A provider's bill, in tokens of tiktoken."""
 
     text: float
     """For each token of text."""
@@ -60,7 +59,7 @@ def vocabulary_of(model: str) -> str:
 
 @lru_cache(maxsize=20_000)
 def text_tokens(text: str, vocabulary: str = "o200k_base") -> int:
-    """Tokens of a text; what is spelled like a special token is ordinary text."""
+    """Return the tokens of a text; spellings of special tokens are ordinary text."""
     return len(encoding(vocabulary).encode_ordinary(text))
 
 

@@ -1,8 +1,9 @@
-"""Tools that come in a message, and what the providers refuse of them.
+"""Tools in a message, and the providers' errors about them.
 
 Written from Anthropic's page on mid-conversation system messages and tool changes, and from the
-API reference of OpenAI's Responses. Anthropic takes a definition only with its beta, on some models
-and in some places; of what answers OpenAI's dialect, only its own models know the item.
+API reference of OpenAI's Responses. Anthropic accepts a definition only with its beta, on some
+models and in some places; of the servers with OpenAI's dialect, only OpenAI's models support the
+item.
 """
 
 from __future__ import annotations

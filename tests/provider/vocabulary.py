@@ -22,7 +22,7 @@ import tiktoken
 CACHE = Path(__file__).parents[2] / "build" / "vocabularies"
 _URL = "https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"
 _TOKENS = {"o200k_base": 199_998, "cl100k_base": 100_256}
-"""How many ranks a file holds; what follows in splintr are special tokens of its own."""
+"""Number of ranks in a file; splintr's own special tokens follow."""
 
 
 @cache

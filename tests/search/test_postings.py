@@ -15,9 +15,9 @@ from holdfast.search.postings import (
     Counts,
     Postings,
     TermIndex,
-    decoded,
-    encoded,
-    merged,
+    decode_counts,
+    encode_counts,
+    merge_counts,
 )
 
 texts = st.lists(st.lists(st.integers(0, 12), max_size=8), min_size=1, max_size=9)
@@ -88,7 +88,7 @@ def test_an_index_of_nothing_finds_nothing() -> None:
 @given(held=texts)
 def test_what_is_encoded_is_decoded_in_columns(held: list[list[int]]) -> None:
     counters = [Counter(terms) for terms in held]
-    columns = decoded([encoded(each) for each in counters], first=7)
+    columns = decode_counts([encode_counts(each) for each in counters], first=7)
     rows = zip(columns.texts.tolist(), columns.terms.tolist(), columns.counts.tolist(), strict=True)
     assert sorted(rows) == sorted(
         (n, term, count) for n, each in enumerate(counters, 7) for term, count in each.items()
@@ -96,13 +96,13 @@ def test_what_is_encoded_is_decoded_in_columns(held: list[list[int]]) -> None:
 
 
 def test_a_count_is_stored_in_a_byte() -> None:
-    assert encoded({3: 1_000}) == (b"\3\0\0\0", b"\xff")
+    assert encode_counts({3: 1_000}) == (b"\3\0\0\0", b"\xff")
 
 
 @given(held=texts)
 def test_merged_columns_hold_each_pair_once(held: list[list[int]]) -> None:
     pairs = [(n % 3, term) for n, terms in enumerate(held) for term in terms]
-    columns = merged(
+    columns = merge_counts(
         Counts(
             np.array([term for _, term in pairs], np.uint32),
             np.array([text for text, _ in pairs], np.int32),

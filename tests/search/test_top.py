@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.search.fusion import deviations, summed, weighted
+from holdfast.search.fusion import add_signals, deviations, weight_signals
 from holdfast.search.top import best, largest
 
 scores = st.lists(st.integers(0, 9), min_size=1, max_size=30)
@@ -32,10 +32,10 @@ def test_ties_come_in_their_order_or_reversed(scores: list[int]) -> None:
 
 def test_signals_are_summed_by_their_weights() -> None:
     signals = {"words": np.array([1.0, 2.0], np.float32), "used": np.ones(1, np.float32)}
-    parts = weighted(signals, {"words": 2.0, "used": 0.5, "meaning": 3.0})
+    parts = weight_signals(signals, {"words": 2.0, "used": 0.5, "meaning": 3.0})
     assert list(parts) == ["words", "used"]
-    assert summed(parts.values(), (2,)).tolist() == [2.5, 4.5]
-    assert summed([], (2,)).tolist() == [0.0, 0.0]
+    assert add_signals(parts.values(), (2,)).tolist() == [2.5, 4.5]
+    assert add_signals([], (2,)).tolist() == [0.0, 0.0]
 
 
 def test_a_signal_that_is_the_same_everywhere_counts_nothing() -> None:

@@ -8,33 +8,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.answer_cache import vectors as of_answers
-from holdfast.search.vectors import SignSketches, VectorColumn, quantised, unit_rows
+from holdfast.search.vectors import SignSketches, VectorColumn, quantise, unit_rows
 
 numbers = st.lists(st.integers(-100, 100).map(lambda n: n / 100), min_size=4, max_size=4)
 
 
 @given(vectors=st.lists(numbers, min_size=1, max_size=3))
 def test_every_byte_is_in_proportion_to_the_largest_number(vectors: list[list[float]]) -> None:
-    for row, vector in zip(quantised(vectors), vectors, strict=True):
+    for row, vector in zip(quantise(vectors), vectors, strict=True):
         largest = max(map(abs, vector)) or 1.0
         assert np.allclose(row, [number / largest * 127 for number in vector], atol=0.51)
 
 
 def test_no_texts_give_no_vectors() -> None:
-    assert len(quantised([])) == 0
+    assert len(quantise([])) == 0
 
 
 def column_of(vectors: list[list[float]]) -> VectorColumn:
     column = VectorColumn(len(vectors[0]))
     for vector in vectors:
-        column.extend(quantised([vector]))
+        column.extend(quantise([vector]))
     return column
 
 
 def test_a_vector_whose_largest_number_is_negative_keeps_its_direction() -> None:
     vectors = [[-0.9, 0.1, 0.1, 0.4], [0.9, -0.1, -0.1, -0.4], [0.0, 0.0, 0.0, 0.0]]
     column = column_of(vectors)
-    one = unit_rows(quantised(vectors[:1]))[0]
+    one = unit_rows(quantise(vectors[:1]))[0]
     assert np.allclose(column.cosines(one), [1.0, -1.0, 0.0], atol=0.01)
     assert column.is_known.tolist() == [True, True, False]
     assert np.allclose(column.cosines(one, np.array([2, 0])), [0.0, 1.0], atol=0.01)
@@ -42,7 +42,7 @@ def test_a_vector_whose_largest_number_is_negative_keeps_its_direction() -> None
 
 def test_vectors_that_were_appended_in_blocks_are_compared_as_all_at_once() -> None:
     chance = np.random.default_rng(3)
-    rows = quantised(chance.normal(size=(5_000, 8)).tolist())
+    rows = quantise(chance.normal(size=(5_000, 8)).tolist())
     together, apart = VectorColumn(8), VectorColumn(8)
     together.extend(rows)
     for start in range(0, len(rows), 700):
@@ -54,7 +54,7 @@ def test_vectors_that_were_appended_in_blocks_are_compared_as_all_at_once() -> N
 
 @pytest.mark.parametrize("dimensions", [8, 64, 100, 256])
 def test_sketches_tell_near_from_far(dimensions: int) -> None:
-    rows = quantised(np.random.default_rng(dimensions).normal(size=(20, dimensions)).tolist())
+    rows = quantise(np.random.default_rng(dimensions).normal(size=(20, dimensions)).tolist())
     sketches = SignSketches(dimensions)
     sketches.extend(rows[:10])
     sketches.extend(rows[10:])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.answer_cache import reading
 from holdfast.search import words
-from holdfast.search.stems import Ending, Stemmer, stem
+from holdfast.search.stems import EndingRule, Stemmer, stem
 from holdfast.search.words import fact_terms, fold, number_of, terms_of, words_of
 
 
@@ -64,7 +64,8 @@ def test_a_search_drops_more_endings_than_the_comparison_of_questions(
 
 def test_in_each_step_the_first_ending_that_applies_is_replaced() -> None:
     shorten = Stemmer(
-        (Ending("ies", "y", min_letters=2), Ending("s")), (Ending("y", needs_vowel=True),)
+        (EndingRule("ies", "y", min_letters=2), EndingRule("s")),
+        (EndingRule("y", needs_vowel=True),),
     )
     assert [shorten(word) for word in ("berries", "ties", "cries", "")] == [
         "berr",

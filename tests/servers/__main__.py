@@ -1,8 +1,8 @@
-"""`make mcp`: the gateway before real MCP servers, under the protocol's suite, and in real hosts.
+"""`make mcp`: the gateway with real MCP servers, under the protocol's suite, and in real hosts.
 
-Installs what is missing from npm and PyPI into build/mcp and build/clients. Prints a table of each
-part; ends with 1 if something came out otherwise than without us. What cannot be installed is left
-out, with the reason. Parts are chosen by name: `servers`, `suite`, `hosts`.
+Installs missing packages from npm and PyPI into build/mcp and build/clients. Prints a table of
+each part; exits with 1 if a result differs from the one without us. Packages that cannot be
+installed are left out, with the reason. Parts are chosen by name: `servers`, `suite`, `hosts`.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def main(names: list[str]) -> int:
     console = Console()
     parts = {"servers": _servers, "suite": _suite, "hosts": _hosts}
     chosen = [part for name, part in parts.items() if not names or name in names]
-    outcomes = [part(console) for part in chosen]  # all of them, whatever the first says
+    outcomes = [part(console) for part in chosen]  # run all of them, even after a failure
     return int(any(outcomes))
 
 
 def _servers(console: Console) -> bool:
-    """Whether a server behind the gateway gave something else, or was not given up and back."""
+    """Return whether a server behaved differently through the gateway, or did not recover."""
     remarks: list[str] = []
     with tempfile.TemporaryDirectory() as folder, pages() as page:
         every = servers(Path(folder) / "world", page)

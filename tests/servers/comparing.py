@@ -1,9 +1,9 @@
-"""Real servers called directly and through `holdfast mcp --config`, and what each gave compared.
+"""Real servers called directly and through `holdfast mcp --config`, and their results compared.
 
-One gateway, run as people run it, stands before all of them. A result is the same if its JSON is,
-but for `_meta`; or it is cited, and then the stored original, read by another engine of the store,
-is a text of the direct result, character by character. Then each server is stopped, called, and
-killed while it is at the call.
+One gateway, run as people run it, serves all of them. A result is the same if its JSON is, except
+for `_meta`; or it is cited, and then the stored original, read by another engine of the store, is
+a text of the direct result, character by character. Then each server is stopped, called, and
+killed during the call.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _REFS = "holdfast/refs"
 
 @dataclass
 class Verdict:
-    """What came of one server."""
+    """The result of one server."""
 
     name: str
     tools: int = 0
     called: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     killed: str = ""
-    """What a kill in mid-call came to."""
+    """The result of a kill during a call."""
     trouble: list[str] = field(default_factory=list)
 
 
@@ -113,7 +113,7 @@ class Through:
         self.client = client
         self.store = store
         self.changed = changed
-        """Set when the gateway tells of another list."""
+        """Set when the gateway reports a changed list."""
         self.tools: dict[str, types.Tool] = {}
 
     async def know(self, servers: Iterable[Served]) -> None:
@@ -158,7 +158,7 @@ async def gateway(config: Path, store: Path, root: Path) -> AsyncIterator[Throug
 
 
 Given = types.CallToolResult | int
-"""What a call gave: a result, or the code of an error."""
+"""The result of a call, or the code of an error."""
 
 
 async def given(client: Client, call: Call, prefix: str = "") -> Given:
@@ -181,7 +181,7 @@ def plain(result: Given) -> str:
 
 
 async def judged(direct: Given, through: Given, front: Through) -> str:
-    """How a result of the gateway stands to the direct one; behind DIFFERS, what does."""
+    """Compare a result of the gateway with the direct one; after DIFFERS, return the difference."""
     if plain(direct) == plain(through):
         is_error = isinstance(direct, int) or direct.is_error
         return "same error" if is_error else "same"
@@ -198,7 +198,7 @@ async def judged(direct: Given, through: Given, front: Through) -> str:
 
 
 def _texts(result: types.CallToolResult) -> list[str]:
-    """What of a result may be cited: its texts, all of them together, and its structure."""
+    """Return the citable parts of a result: its texts, all of them together, and its structure."""
     blocks = [block.text for block in result.content if isinstance(block, types.TextContent)]
     embedded = [
         block.resource.text
@@ -219,7 +219,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _process_of(served: Served) -> int:
-    """The server's process: a child of the gateway, which is a child of ours."""
+    """Return the server's process: a child of the gateway, which is a child of ours."""
     program = str(served.package.path).encode()
     for gateway_pid in _children(os.getpid()):
         for pid in _children(gateway_pid):
@@ -249,7 +249,7 @@ async def killed(served: Served, other: Served, front: Through, pid: int) -> str
 
 @contextmanager
 def listening(served: Served, port: int) -> Iterator[int]:
-    """A server of its own at a port; gives its process."""
+    """Yield the process of a separate server at a port."""
     command = [*served.package.command, *served.arguments]
     environment = {"PATH": os.environ["PATH"], "PORT": str(port)}
     quiet = subprocess.DEVNULL
@@ -335,7 +335,7 @@ def _address(served: Served, port: int) -> Address:
 async def _direct(
     served: Served, address: Address | None, world: Path, verdicts: dict[str, Verdict]
 ) -> list[Given]:
-    """What a server gives without us."""
+    """Return a server's result without the gateway."""
     verdict = verdicts[served.name]
     async with host(directly(served, address), world / "files") as client:
         listed = {tool.name for tool in (await client.list_tools()).tools}

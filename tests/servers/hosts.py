@@ -1,9 +1,8 @@
 """Claude Code and Gemini CLI with `holdfast mcp --config` as their one MCP server.
 
-The model is scripted: it looks for a tool with `find_tools`, calls what it found with `call_tool`,
-gets a long log as a citation, opens the line that it wants with `expand_ref`, and answers with what
-it read. It knows nothing but what the host sends it: a step that the host does not carry out ends
-in another answer.
+The model is scripted: it searches a tool with `find_tools`, calls it with `call_tool`, gets a long
+log as a citation, opens a line with `expand_ref`, and answers with that line. It uses only the
+host's input: a step that the host does not carry out leads to another answer.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Seeker:
 
     def __init__(self) -> None:
         self.steps: list[str] = []
-        """What it has called."""
+        """Its calls."""
 
     def __call__(self, got: Got) -> Script:
         asked = (got.value.get("thinking") or {}).get("type", "disabled")
@@ -102,7 +101,7 @@ def program(name: str, config: Path, store: Path) -> Program:
 
 
 def tried(name: str) -> tuple[str, str, list[str]]:
-    """A host's label with its version, what is wrong with what it did, and what it called."""
+    """Return a host's label with its version, the faults of its run, and its calls."""
     chosen = next(each for each in PROGRAMS if each.name == name)
     if reason := installed(chosen):
         return chosen.label, f"skipped: {reason}", []

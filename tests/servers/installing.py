@@ -1,7 +1,7 @@
 """Servers, hosts and the conformance suite from npm and PyPI, installed into build/mcp.
 
-Nothing here is pinned: `make mcp` tells how the gateway does with what people install today. The
-newest Node of Debian is too old for the suite, so that comes from npm as well.
+Nothing here is pinned: `make mcp` tests the gateway with the current versions. Debian's newest
+Node is too old for the suite, so Node comes from npm as well.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def from_npm(program: str, package: str) -> Package:
 
 
 def from_pypi(program: str, *more: str) -> Package:
-    """A program of PyPI, in an environment of its own; `more` bounds what it needs."""
+    """Return a program of PyPI, in a separate environment; `more` are its constraints."""
     return Package(program, (program, *more))
 
 

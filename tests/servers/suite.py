@@ -1,8 +1,8 @@
-"""The conformance suite of the protocol, from npm, against three: a server written for it, the
-gateway before that server, and the engine's own server.
+"""The protocol's conformance suite, from npm, run against three servers.
 
-The first is the measure: what it fails through the gateway but not directly is the gateway's. The
-own server has none of the suite's tools; of its scenarios only those are wanted that need none.
+The first server is written for the suite: scenarios that fail through the gateway but not directly
+are the gateway's faults. The second is the gateway in front of it. The third, the engine's own
+server, has none of the suite's tools; only scenarios without them are expected to pass.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LINE = re.compile(r"^[^\w\s]\s+([\w-]+): (\d+) passed, (\d+) failed", re.MULTIL
 
 
 class Scenario(NamedTuple):
-    """What the suite says of one scenario."""
+    """The suite's result for one scenario."""
 
     passed: int
     failed: int
@@ -75,7 +75,7 @@ def judge(folder: Path) -> dict[str, Judgement]:
 
 
 def lost(judgements: dict[str, Judgement]) -> list[str]:
-    """What is ours to mend."""
+    """Return the faults of ours."""
     direct, through, own = (judgements[name] for name in ("directly", "gateway", "server"))
     wrong = [
         f"gateway, {name}: {through[name].reason}"

@@ -1,8 +1,8 @@
-"""A server with the tools, prompts and resources that the conformance suite asks for by name.
+"""A server with the tools, prompts and resources that the conformance suite requests by name.
 
-Run as a program behind the gateway, or at a port to be judged without it. Written from what the
-suite says it wants (`conformance list --server`, and the text of each scenario), with the SDK's own
-`MCPServer`: what fails on both is the SDK's matter; what fails on the gateway alone is ours.
+Run as a program of the gateway, or at a port to be tested without it. Written from the suite's
+requirements (`conformance list --server`, and the text of each scenario), with the SDK's own
+`MCPServer`: failures on both are the SDK's; failures on the gateway alone are ours.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mcp.shared.exceptions import MCPDeprecationWarning
 
 from tests.servers.world import PIXEL
 
-# Hosts of the older era are what the suite is, and logging is of that era.
+# The suite is a host of the older era, and logging belongs to that era.
 warnings.simplefilter("ignore", MCPDeprecationWarning)
 
 _IMAGE = types.ImageContent(data=base64.b64encode(PIXEL).decode(), mime_type="image/png")
@@ -69,7 +69,7 @@ def test_multiple_content_types() -> list[Any]:
 
 @server.tool(structured_output=False)
 async def test_tool_with_logging(ctx: Context) -> str:
-    """Tells what it does while it does it."""
+    """Log its progress."""
     for words in ("Tool execution started", "Tool processing data", "Tool execution completed"):
         await ctx.info(words)
     return "It has told three things."
@@ -95,7 +95,7 @@ async def test_sampling(prompt: str, ctx: Context) -> str:
     message = types.SamplingMessage(role="user", content=types.TextContent(text=prompt))
     answer = await ctx.session.create_message(
         [message], max_tokens=100, related_request_id=ctx.request_id
-    )  # else it goes over a stream that the host may not have opened yet
+    )  # else it is sent on a stream that the host may not have opened yet
     return f"LLM response: {answer.content}"
 
 

@@ -1,7 +1,7 @@
-"""The reference servers, and what is called of each: every tool that it lists.
+"""The reference servers, and the calls of each: every tool that it lists.
 
-Each row is a call with the arguments of a user; where a server has a wrong path worth seeing, that
-too. What is left uncalled is named with the reason.
+Each row is a call with a user's arguments, and a failing one if that is useful. Uncalled tools are
+listed with the reason.
 """
 
 from __future__ import annotations

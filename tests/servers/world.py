@@ -30,7 +30,7 @@ _PAGE = "<html><title>Tides</title><body><article><h1>Tides</h1>{}</article></bo
 
 
 def build(folder: Path) -> None:
-    """Make the world as it is at first, whatever was done to it."""
+    """Reset the world to its initial state."""
     shutil.rmtree(folder, ignore_errors=True)
     files, repository = folder / "files", folder / "repo"
     files.mkdir(parents=True)

@@ -1,8 +1,9 @@
-"""A writer that is to be killed: it tells on stdout what the store has acknowledged.
+"""A writer process to be killed, which prints acknowledged writes on stdout.
 
 Run as a process: `python -m tests.store.crashing URL NAME`. Each line is the number of a content
-of this writer, written once `put` came back; `content_of` makes the same content again. Between
-them it adds turns, opens, forgets and cleans up, so that death meets it at every kind of work.
+of this writer, printed after `put` returned; `content_of` creates the same content again. In
+between it adds turns, opens, forgets and cleans up, so that it is killed during every kind of
+work.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ def tool(name: str, text: str, **more: Any) -> StoredTool:
 async def fill(store: Store, scope: Scope, say: Say) -> list[str]:
     """Store a session with records of every kind; return the refs of its contents.
 
-    The first content is everybody's, the second this session's, the third says what the caller
-    says.
+    The first content is shared by all, the second is this session's, and the third has the
+    caller's text.
     """
     name = scope.session
     shared, short, own = content("everybody's"), content(f"of {name}"), content(say("content"))

@@ -1,4 +1,4 @@
-"""What the tests of all stores work with: a clock that is set by hand, made-up records."""
+"""Helpers for the tests of all stores: a manual clock, generated records."""
 
 from __future__ import annotations
 

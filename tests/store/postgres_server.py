@@ -106,7 +106,7 @@ class Server:
         _until(self._takes_connections)
 
     def kill(self) -> None:
-        """End it with SIGKILL, as a crash would; returns once all its processes are gone."""
+        """End it with SIGKILL, like a crash; return when all its processes are gone."""
         assert self._process
         workers = psutil.Process(self._process.pid).children(recursive=True)
         self._process.kill()
@@ -139,7 +139,7 @@ class Server:
         self._process.wait()
 
     def reap(self) -> None:
-        """Take note of its end, whoever ended it."""
+        """Wait for its end, whether killed here or not."""
         if self._process:
             self._process.wait()
 
@@ -230,7 +230,7 @@ def postgres_server() -> Iterator[Server]:
 
 @pytest.fixture
 def postgres_url(postgres_server: Server) -> Iterator[str]:
-    """The URL of a new database, where a test may do what it likes."""
+    """Yield the URL of a new database for one test."""
     with postgres_server.database() as url:
         yield url
 

@@ -1,7 +1,7 @@
-"""A process that writes to PostgreSQL until it is killed, and tells what was acknowledged.
+"""A process that writes to PostgreSQL until it is killed, and reports acknowledged writes.
 
 python -m tests.store.postgres_writer URL NAME FIRST prints a number once all of its step is
-stored. What a step holds follows from name and number, so that the test can ask for it.
+stored. The name and the number determine a step, so that the test can check it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ async def step(store: PostgresStore, name: str, number: int) -> None:
     await again(lambda: store.put(passing, [content(common(number + 1), kind="passing")]))
     await again(lambda: store.delete_session(passing))
     after = session("main", turns=number)
-    # It may have been committed by a server, or a writer, that died before it could say so.
+    # A server or writer that died before its report may have committed it.
     with suppress(StoreConflictError):
         await again(lambda: store.add_turn(scope, turn(number, [message]), after, named(message)))
 

@@ -1,4 +1,4 @@
-"""Each store does what the model does, whatever is asked of it in whatever order."""
+"""Each store does the same as the model, for any calls in any order."""
 
 from __future__ import annotations
 
@@ -181,7 +181,9 @@ async def _outcome(
 
 
 def _comparable(value: Any) -> Any:
-    """Without what the stores may see differently: bytes on disk, accesses under way."""
+    """Return a value without fields that may differ between stores: bytes on disk, pending
+    accesses.
+    """
     match value:
         case Stored(info, data):
             return (_comparable(info), data)

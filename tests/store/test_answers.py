@@ -210,7 +210,7 @@ def test_a_damaged_answer_is_never_given_and_verify_removes_it(
 
 
 def test_nothing_of_a_forgotten_answer_is_left_in_the_file(sqlite: Opener) -> None:
-    """Short ones lie in the file as they are: what is compressed could not be looked for."""
+    """Short answers are uncompressed in the file: compressed text could not be found there."""
     words = dict.fromkeys(("a1", "a2", "a3", "a4"), "")
     log = content("text")
 

@@ -1,8 +1,8 @@
-"""Two users of one workspace hold the same ref and session; what one does, the other never sees.
+"""Two users of one workspace have the same ref and session; neither sees the other's changes.
 
-Each call is made by one user in a store that three others have filled with the same names. It must
-give what it gives in a model that holds the user's records alone, leave the user with the same
-records, and leave everybody else's as they were.
+One user makes each call in a store that three others have filled with the same names. It must
+return the result of a model with only the user's records, leave the user with the same records,
+and leave everyone else's unchanged.
 """
 
 from __future__ import annotations
@@ -353,7 +353,7 @@ def test_damaged_records_are_removed_only_of_who_looks_for_them(opener: Opener) 
             damages = await store.verify(person)
             assert len(damages) == 3, person
             assert [damage.refs for damage in damages if damage.refs] == [(SHARED.ref_id,)]
-            # What can be made again is gone; the content is set apart, for its owners to see.
+            # Derived data is gone; the content is quarantined, visible to its owners.
             assert len(await store.verify(person)) == 1
 
     opener.clock.now = AT
@@ -393,7 +393,7 @@ def test_a_subject_of_everybody_is_superseded_for_one(opener: Opener) -> None:
     async def work(store: Store) -> None:
         for person in (*OTHERS, HERE):
             old = fact("f1", "It is May.", "m1", "s1", subject="deadline", said_by="x")
-            # What others said is newer: to be compared with it would make this one outdated.
+            # Other users' facts are newer: a comparison with them would supersede this one.
             later = msgspec.structs.replace(old.fact, id=f"f of {person.user}", created_at=AT + 9)
             is_here = person == HERE
             added = old if is_here else msgspec.structs.replace(old, fact=later)

@@ -1,4 +1,4 @@
-"""Contents behind refs, on every kind of store."""
+"""Contents of refs, on every store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Killed at any moment, with several writers: what was acknowledged is there, whole."""
+"""Killed at any moment, with several writers: acknowledged writes are there, complete."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def start(url: str, name: str) -> subprocess.Popen[bytes]:
 
 
 def killed(writer: subprocess.Popen[bytes]) -> Iterator[str]:
-    """Kill a writer, and yield what it told before."""
+    """Kill a writer, and yield its earlier output."""
     writer.kill()
     assert writer.stdout is not None
     for line in writer.stdout.read().decode().splitlines():
@@ -43,7 +43,9 @@ def killed(writer: subprocess.Popen[bytes]) -> Iterator[str]:
 
 
 def crash(opener: Opener, round_: int, chance: random.Random) -> dict[str, list[str]]:
-    """Let writers work together, kill one after another, and return what each was told."""
+    """Let several writers work, kill one after another, and return the acknowledged writes of
+    each.
+    """
     names = [f"{round_}.{number}" for number in range(WRITERS)]
     with ExitStack() as stack:
         writers = [stack.enter_context(start(opener.url, name)) for name in names]
@@ -58,7 +60,7 @@ def crash(opener: Opener, round_: int, chance: random.Random) -> dict[str, list[
 
 
 def check(opener: Opener, told: dict[str, list[str]], *, whole: bool) -> float:
-    """Open the store again and look for all that was told; how long opening took."""
+    """Open the store again and check all acknowledged writes; return the time to open it."""
     began = time.perf_counter()
 
     async def look(store: Store) -> float:

@@ -1,4 +1,4 @@
-"""The deadline of store work on a request's path, and the breaker behind it; no wall time."""
+"""The deadline of store work on a request's path, and the circuit breaker; without wall time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from holdfast.store.deadline import (
 
 
 class Clock(asyncio.SelectorEventLoop):
-    """A loop whose time goes on when nothing is ready: each timer fires at its very moment."""
+    """A loop whose time advances when nothing is ready: each timer fires exactly."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ def test_all_operations_of_a_request_share_one_deadline() -> None:
         store.seconds = REQUEST_SECONDS * 0.4
         with store_deadline():
             await store.ask()
-            await asyncio.sleep(100)  # work of its own costs a request nothing
+            await asyncio.sleep(100)  # background work costs a request nothing
             await store.ask()
             began = loop.time()
             with pytest.raises(StoreUnavailableError):
@@ -162,7 +162,7 @@ def test_a_probe_that_hangs_ends_at_the_deadline_and_the_next_one_may_succeed() 
         store.seconds = NEVER
         with store_deadline(), pytest.raises(StoreUnavailableError):
             await store.ask()
-        await asyncio.sleep(PROBE_SECONDS * 2)  # the first probe waits in vain
+        await asyncio.sleep(PROBE_SECONDS * 2)  # the first probe fails
         store.seconds = 0.0
         await asyncio.sleep(REQUEST_SECONDS + PROBE_SECONDS * 2)
         assert not store.breaker.is_open

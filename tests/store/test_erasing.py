@@ -1,4 +1,4 @@
-"""What is erased is gone, what is old goes by itself, and what is in use stays."""
+"""Erased records are gone, old ones expire, and used ones are kept."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_nothing_is_left_of_an_erased_tenant(opener: Opener) -> None:
         assert erased.records > 0
         assert await store.removals() > before
         seen = await observe(store, HERE, SESSIONS)
-        seen.pop("turn changes")  # it says that something was removed
+        seen.pop("turn changes")  # it records that something was removed
         assert seen == await _empty_view(store)
         assert await store.scopes() == [OTHER_USER.of("")]
         assert await observe(store, OTHER_USER, SESSIONS) == theirs
@@ -125,7 +125,7 @@ def test_records_of_no_session_go_by_their_own_time(opener: Opener, *, is_kept: 
             len(await store.remembered.select(HERE, TurnFilter())),
             len(await store.audit(HERE)),
         ]
-        # The last entry of the audit says that the ref was removed: it is new.
+        # The last entry of the audit is new: it records the removal of the ref.
         assert kept == ([1, 1, 1, 1] if is_kept else [0, 0, 0, 0])
         assert await store.facts.latest(HERE.of("")) == []
         assert await store.answers.latest(HERE.of("")) == []

@@ -109,7 +109,7 @@ def test_a_newer_statement_of_the_same_speaker_supersedes(opener: Opener) -> Non
         assert [each.text for each in chain] == ["Rome", "Paris", "Oslo"]
         assert [each.is_current for each in chain] == [False, False, True]
         assert await store.facts.history(HERE, other.id) == [other]
-        # What was true before can become true again: as a new fact.
+        # An earlier fact can become true again: as a new fact.
         (back,) = await store.facts.add(HERE, [new("Rome", 4, **told)])
         assert back.id != old.id
         assert [each.text for each in await store.facts.history(HERE, back.id)] == [
@@ -176,7 +176,7 @@ def test_a_fact_goes_with_its_last_source(opener: Opener) -> None:
         )
         await store.facts.add(HERE, [new("Both", 1, session="s2", ref="m2")])
         await store.delete_session(HERE)
-        # The log went with the session that alone used it, and with it what only it says.
+        # The log was removed with the only session that used it, and so were its facts.
         assert await texts(store) == ["Both"]
         (left,) = await store.facts.latest(ALONE)
         assert [source.session for source in left.sources] == ["s2"]

@@ -37,7 +37,7 @@ def another_process_before_statement(place: int, path: Path) -> Iterator[list[in
         if len(run) - 1 == place:
             apsw.connection_hooks.remove(watch)
             try:
-                # One that finds the file locked would wait; here the first must go on meanwhile.
+                # A second opener would wait for the lock; here the first must continue meanwhile.
                 with suppress(apsw.BusyError):
                     migrate(path, busy_seconds=0.0)
             finally:

@@ -107,7 +107,7 @@ def test_turns_are_taken_within_a_priority_and_not_against_it(opener: Opener) ->
 
 
 def test_owners_whose_jobs_wait_for_tomorrow_take_no_turns_from_others(opener: Opener) -> None:
-    """More of them than one claim looks at stand between the two who have something to do."""
+    """Between the two owners with due jobs are more owners than one claim reads."""
 
     async def work(store: Store) -> None:
         hog, last = Scope("a", "blue"), Scope("z", "blue")

@@ -1,6 +1,6 @@
-"""Whatever is asked of a queue in whatever order, it does what a model of a page does.
+"""A queue does the same as a model of one page, for any calls in any order.
 
-The model knows nothing of the package: a dictionary of jobs, and sums of what they cost.
+The model does not use the package: a dictionary of jobs, and sums of their cost.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class QueueMachine(RuleBasedStateMachine):
         return self.loop.run_until_complete(call)
 
     def teardown(self) -> None:
-        # `recover` is everyone's: what was claimed here would be counted in the next run, too.
+        # `recover` covers all owners: jobs claimed here would be counted in the next run, too.
         self.do(self.store.delete_session(self.scope))
         self.do(self.store.close())
         self.loop.close()

@@ -1,4 +1,4 @@
-"""Journals: entries behind entries, in every store, for one scope and one writer at a time."""
+"""Journals: appended entries, in every store, for one scope and one writer at a time."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_writers_who_expect_nothing_all_get_a_place(opener: Opener) -> None:
     async def work(store: Store) -> None:
         calls = [store.journal.append(HERE, "run", [b"a", b"b"]) for _ in range(5)]
         assert sorted(await asyncio.gather(*calls)) == [3, 5, 7, 9, 11]
-        assert await texts(store) == [b"a", b"b"] * 5  # each call's entries stand together
+        assert await texts(store) == [b"a", b"b"] * 5  # the entries of one call are adjacent
 
     opener.run(work)
 

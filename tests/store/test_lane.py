@@ -1,4 +1,4 @@
-"""A lane of the SQLite store: who waits together is told together, and nobody for another."""
+"""A lane of the SQLite store: jobs of one batch return together, and none waits for another."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdfast.store.sqlite.writer import FileReaders
 
 
 class Gate:
-    """A job that goes on when it is told to, so that others wait behind it."""
+    """A job that waits for a signal, so that others queue after it."""
 
     def __init__(self) -> None:
         self.entered = threading.Event()
@@ -185,7 +185,7 @@ def test_who_waits_behind_a_job_that_raises_what_no_future_takes_is_told_too(
 
 
 def test_nothing_is_queued_behind_the_end(lane: Lane[apsw.Connection]) -> None:
-    """Who closes does so in another thread, and a request may come at that very moment."""
+    """Another thread closes the lane, and a request may arrive at the same moment."""
     ended = threading.Event()
     closing = threading.Thread(target=lane.close)
     put = lane._queue.put
@@ -199,7 +199,7 @@ def test_nothing_is_queued_behind_the_end(lane: Lane[apsw.Connection]) -> None:
                 ended.set()
             else:
                 closing.start()
-                ended.wait(0.05)  # in vain, for who closes waits for us
+                ended.wait(0.05)  # times out, because `close` waits for us
                 put(item)
 
     lane._queue = Queue()  # type: ignore[assignment]

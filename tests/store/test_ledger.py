@@ -1,4 +1,4 @@
-"""Daily use: what fits together is admitted, whoever asks at once, and nothing stays reserved."""
+"""Daily use: fitting calls are admitted, even concurrently, and no reservation remains."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_what_a_process_left_when_it_died_counts_with_its_least(opener: Opener) 
         use = await use_of(store)
         assert (use.used, use.reserved, use.open_calls) == (Amount(4), Amount(41), 2)
         await store.ledger.settle(HERE, next_call, Amount())
-        # It was only slow: what it used beyond its least is added, once.
+        # It was only slow: its use above the minimum is added, once.
         await store.ledger.settle(HERE, lost, Amount(10))
         await store.ledger.settle(HERE, held, Amount(1))
         assert (await use_of(store)).used == Amount(11)
@@ -141,7 +141,7 @@ def test_a_day_begins_with_nothing_used_and_late_answers_belong_to_their_own(
 def test_a_day_exceeds_its_limit_by_less_than_one_call(
     limit: int, calls: list[tuple[int, int]], ends: list[int]
 ) -> None:
-    """Calls use at most what was reserved, and end in any order."""
+    """Calls use at most their reservation, and end in any order."""
     used, largest = 0, 0
     under_way: list[tuple[int, int]] = []
     for number, (one, other) in enumerate(calls):

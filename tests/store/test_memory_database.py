@@ -58,7 +58,7 @@ def test_a_closed_store_refuses_and_may_be_closed_again() -> None:
 
 
 def test_no_call_waits_for_another_thread() -> None:
-    """What a small call costs is its SQL: neither a thread nor the event loop must be woken."""
+    """A small call costs only its SQL: it must wake neither a thread nor the event loop."""
 
     async def main() -> None:
         store, threads = open_memory(), threading.active_count()

@@ -1,4 +1,4 @@
-"""Every list that comes in pages: whatever their size, they give all of it in the same order."""
+"""Every paged list: pages of any size have all entries in the same order."""
 
 from __future__ import annotations
 

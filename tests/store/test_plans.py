@@ -1,8 +1,7 @@
-"""Nothing on a request's way reads more of a store than what it asks for.
+"""No statement on a request's path reads more of a store than its result.
 
-SQLite is asked how it would find the rows of each statement. A statement that goes through all
-sessions of a user is as quick as any other in a test, and takes a quarter of a second for who has
-used the proxy for a year.
+SQLite is asked for the query plan of each statement. A statement that scans all sessions of a user
+is as quick as any other in a test, and takes a quarter of a second for a user after a year.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ async def _talk(address: str, statements: Statements) -> None:
 
 
 def _plans(path: Path, statements: Statements) -> dict[str, str]:
-    """How SQLite finds the rows of those that look for any."""
+    """Return SQLite's query plans of statements that search for rows."""
     plans: dict[str, str] = {}
     connection = apsw.Connection(str(path))
     for sql, values in list(statements.items()):  # this connection is watched as well
@@ -85,7 +84,7 @@ def _plans(path: Path, statements: Statements) -> dict[str, str]:
 def _is_long(plan: str) -> bool:
     """Whether rows are looked through that only share their owner, or nothing."""
     steps = plan.split("; ")
-    given = ("VIRTUAL TABLE", "VALUES CLAUSE", "CONSTANT ROW")  # what the statement itself brings
+    given = ("VIRTUAL TABLE", "VALUES CLAUSE", "CONSTANT ROW")  # rows of the statement itself
     whole = any(step.startswith("SCAN") and not any(g in step for g in given) for step in steps)
     return whole or any(step.endswith("(workspace=? AND owner=?)") for step in steps)
 

@@ -531,7 +531,7 @@ def test_of_two_who_add_the_same_turn_one_is_told_of_the_conflict(postgres_url: 
 
 def test_a_ref_that_two_contents_claim_at_once_is_given_to_one(postgres_url: str) -> None:
     one, other = content("one"), content("other")
-    # No two known contents share 16 digits, so the check is told that these belong together.
+    # No two known contents share 16 digits, so the check is given two that do.
     fake = msgspec.structs.replace(other, ref_id=one.ref_id)
 
     async def main() -> None:

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Writer:
-    """A process that writes, and what it said was stored."""
+    """A process that writes, and its acknowledged writes."""
 
     def __init__(self, url: str, name: str, news: threading.Condition) -> None:
         self.name = name
@@ -63,7 +63,7 @@ class Writer:
             raise AssertionError(self._process.stderr.read())
 
     def kill(self) -> None:
-        """Kill it, and hear what it had said before."""
+        """Kill it, and read its earlier output."""
         self._process.kill()
         self._listener.join()
         with self._process as process:
@@ -84,7 +84,7 @@ class Crashes:
         self.writers = [Writer(url, name, self._news) for name in WRITERS]
 
     def round(self, victims: str) -> None:
-        """Let them write for a while, kill, and look for what they said is there."""
+        """Let them write for a while, kill, and check the acknowledged writes."""
         wanted = self._total() + self._chance.randint(1, 20)
         self._until(lambda: self._total() >= wanted)
         time.sleep(self._chance.random() * 0.03)  # anywhere inside a step

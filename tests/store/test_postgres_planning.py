@@ -1,4 +1,4 @@
-"""PostgreSQL plans for what is there."""
+"""PostgreSQL's plans match the stored data."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ ATTACKS: dict[str, Attack] = {
     and name not in ("_filled", "_refused")
 }
 WITHOUT_SCOPE = {"backup", "check", "close", "erase_all", "removals", "scopes", "scrub", "secret"}
-"""Of the whole store: whoever may call them may read the file."""
+"""Calls on the whole store: their callers may read the file."""
 
 
 def test_every_method_of_the_protocol_is_attacked() -> None:

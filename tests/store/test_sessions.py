@@ -1,4 +1,4 @@
-"""Sessions, turns, messages, usage and what was learnt, on every kind of store."""
+"""Sessions, turns, messages, usage and calibration, on every store."""
 
 from __future__ import annotations
 

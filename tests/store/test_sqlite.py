@@ -142,7 +142,8 @@ def test_url_that_names_no_store_is_refused_without_its_password(url: str) -> No
 
 
 def test_missing_driver_names_the_extra() -> None:
-    # In a process of its own: modules that fail to import would be left half made for other tests.
+    # In a separate process: modules that fail to import would stay half initialised for other
+    # tests.
     code = (
         "import asyncio, sys; sys.modules['asyncpg'] = None; from holdfast.store import open_store;"
         "asyncio.run(open_store('postgresql://me:pa55@host/x'))"
@@ -327,7 +328,7 @@ def test_second_content_of_a_name_is_refused_whole_and_digits_that_fit_two_are_n
 
 
 def test_look_ups_use_an_index(sqlite: Opener) -> None:
-    """Watched from inside: a scan of a table would show in what SQLite says of its steps."""
+    """Observed from inside: SQLite's counters of steps would show a table scan."""
     sqlite.run(filled)
     ref = content("hello").ref_id
     slow: list[str] = []
@@ -392,7 +393,7 @@ def test_full_disk_is_a_typed_error_and_nothing_is_half_written(sqlite: Opener) 
                 assert isinstance(outcome, StoreUnavailableError)
                 assert "gc" in outcome.fix
         assert 0 < len(acknowledged) < 200
-        assert await store.get(HERE, content("before").ref_id)  # reading goes on
+        assert await store.get(HERE, content("before").ref_id)  # reading continues
 
     async def look(store: Store) -> None:
         kept = {info.ref_id for info in await store.refs(HERE, limit=999)}
@@ -634,10 +635,10 @@ asyncio.run(main())
 
 
 def test_a_store_that_was_opened_read_only_is_written_once_it_may_be() -> None:
-    """A look at the store says that it cannot be written, and no restart is needed.
+    """A check of the store reports that it is read-only, and no restart is needed.
 
-    The log beside the file must be writable: SQLite keeps a log that it could only read, for as
-    long as a connection of the process is open.
+    The log next to the file must be writable: SQLite keeps a log that it could only read, as long
+    as a connection of the process is open.
     """
     with tempfile.TemporaryDirectory(prefix="holdfast-read-only-", dir="/tmp") as folder:
         done = subprocess.run(

@@ -37,7 +37,7 @@ def run(path: Path, work: Callable[[SqliteStore], Coroutine[Any, Any, None]]) ->
 
 
 async def read_anew(path: Path) -> bytes | None:
-    """Read with connections of its own."""
+    """Read with separate connections."""
     store = await SqliteStore.open(path)
     try:
         return await store.calibration(HERE)

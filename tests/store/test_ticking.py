@@ -1,4 +1,4 @@
-"""The clock of a file's jobs neither jumps nor goes back, whoever sets the machine's."""
+"""The clock of a file's jobs neither jumps nor goes back, even if the system clock is set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Remembered turns: the same on every kind of store, each scope's own, and gone when forgotten."""
+"""Remembered turns: the same on every store, separate by scope, and gone when forgotten."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 import pytest
 
 from holdfast.errors import StoreError
 from holdfast.store import Scope, Store
+from holdfast.store.fact_store import Fact, FactSource, NewFact
 from holdfast.store.turn_store import Changes, Known, NewTurn, Remembered, TurnFilter, print_of
 from tests.store.harness import (
     HERE,
@@ -95,7 +97,7 @@ def test_a_history_that_is_sent_again_is_known_and_only_its_end_is_new(opener: O
         assert await remember(store, HERE, third) == [ids_]
         assert await remember(store, HERE, second, third) == [ids[1], ids_]
         assert await contents(store, HERE) == ["a", "b", "c"]
-        again = await remember(store, HERE, first)  # behind c, "a" is the beginning that is known
+        again = await remember(store, HERE, first)  # after c, "a" matches the beginning
         assert again == ids[:1]
         await remember(store, HERE, said("d", "assistant"), first)
         assert await contents(store, HERE) == ["a", "b", "c", "d", "a"]
@@ -178,7 +180,7 @@ def test_words_find_turns_whatever_their_endings(opener: Opener) -> None:
         assert await places(everywhere, "planting") == [("s1", 1), ("s2", 1)]
         assert await places(HERE, "planting", "raining") == [("s1", 1), ("s1", 2)]
         assert await places(everywhere, "nothing", '"', "(") == []
-        # What the parser of PostgreSQL takes for one word may hold what queries are written with.
+        # A single word for PostgreSQL's parser may contain query operators.
         assert await places(everywhere, "C:\\it's\\rain", "x'q\\z", "rained") == [("s1", 2)]
 
     opener.run(work)
@@ -243,6 +245,81 @@ def test_turns_go_with_their_session(opener: Opener) -> None:
     opener.run(work)
 
 
+def told_in(ref: str, session: str = HERE.session) -> FactSource:
+    return FactSource(ref, "", session)
+
+
+def known(text: str, *sources: FactSource) -> list[NewFact]:
+    """Return a fact as it is added once for each source."""
+    return [NewFact(fact=Fact(id=f"{text} {n}", text=text, sources=(source,)))
+            for n, source in enumerate(sources)]  # fmt: skip
+
+
+async def sources(store: Store, scope: Scope) -> dict[str, list[str]]:
+    """Return the refs of the facts of a scope, by their texts."""
+    facts = await store.facts.latest(scope.of(""), current=False)
+    return {each.text: [source.ref for source in each.sources] for each in facts}
+
+
+def test_facts_of_forgotten_turns_alone_are_forgotten_with_them(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        await remember(store, HERE, said("a", id="t1"), said("b", id="t2"))
+        for scope in (HERE, OTHER_USER, OTHER_WORKSPACE):
+            await store.facts.add(
+                scope,
+                [
+                    *known("of one", told_in("t1")),
+                    *known("of both", told_in("t1"), told_in("t2")),
+                    *known("of one and a content", told_in("t1"), told_in("ref:log:0")),
+                    *known("of the other", told_in("t2")),
+                    *known("of the same id in another session", told_in("t1", "s2")),
+                ],
+            )
+        before = await store.facts.changes(HERE)
+        elsewhere = await store.facts.changes(OTHER_USER)
+        [(place, _)] = await store.remembered.select(HERE, TurnFilter(ids=("t1",)))
+        assert await store.remembered.forget(HERE, [place]) == 1
+        assert await sources(store, HERE) == {
+            "of both": ["t2"],
+            "of one and a content": ["ref:log:0"],
+            "of the other": ["t2"],
+            "of the same id in another session": ["t1"],
+        }
+        after = await store.facts.changes(HERE, before.counter)
+        assert {row.text for row in after.rows} == {"of both", "of one and a content"}
+        assert after.ids is not None, "indexes are told to look which facts are left"
+        for scope in (OTHER_USER, OTHER_WORKSPACE):
+            assert len(await sources(store, scope)) == 5
+        assert await store.facts.changes(OTHER_USER) == elsewhere
+        assert await store.verify(HERE) == []
+
+    opener.run(work)
+
+
+def test_turns_without_facts_leave_facts_unchanged(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        await remember(store, HERE, said("a", id="t1"))
+        await store.facts.add(HERE, known("of another", told_in("t2")))
+        before = await store.facts.changes(HERE)
+        places = [place for place, _ in await store.remembered.select(HERE, TurnFilter())]
+        assert await store.remembered.forget(HERE, places) == 1
+        assert await store.facts.changes(HERE) == before
+
+    opener.run(work)
+
+
+def test_facts_of_expired_turns_expire_with_them(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        await remember(store, HERE, said("a", id="t1", at=10.0))
+        [fact] = known("said long ago, and dated by a clock", told_in("t1"))
+        late = msgspec.structs.replace(fact.fact, created_at=1e9)
+        await store.facts.add(HERE, [msgspec.structs.replace(fact, fact=late)])
+        assert (await store.expire(HERE, 20.0)).records == 2
+        assert await sources(store, HERE) == {}
+
+    opener.run(work)
+
+
 def test_turns_are_exported_and_restored_once(opener: Opener) -> None:
     async def work(store: Store) -> None:
         await remember(store, HERE, said("a"), said("b \ud800", "assistant", name="Bot"))
@@ -301,7 +378,7 @@ def test_a_damaged_turn_is_never_served_and_verify_tells(
 
 
 def test_a_forgotten_turn_is_in_no_byte_of_the_file(sqlite: Opener) -> None:
-    """In no table, no index of words, no freed page: zebras and quokkas are said nowhere else."""
+    """In no table, no index of words, no freed page: zebras and quokkas occur nowhere else."""
 
     async def work(store: Store) -> None:
         await remember(store, HERE, said("before", id="m0"))

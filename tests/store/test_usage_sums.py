@@ -156,7 +156,7 @@ def test_a_file_without_failed_turns_is_brought_up_to_date(tmp_path: Path) -> No
     async def work(store: Store) -> None:
         [total] = await store.usage(HERE)
         assert (total.turns, total.failed, total.saved) == (1, 0, 18)
-        # What an earlier version said of savings is an estimate; its money was not unknown.
+        # An earlier version's savings are an estimate; its money was not unknown.
         assert (total.cost, total.estimated, total.assumed, total.unpriced) == (0.5, 1, 1, 0)
 
     Opener(f"sqlite:///{path}").run(work)

@@ -68,7 +68,7 @@ def library_lifetime(seconds: float, _: Path) -> object:
 
 
 def asked(proxy: Running, question: str, **more: Any) -> str:
-    """What the proxy says of a request: a miss, or which tier answered it."""
+    """Return the proxy's report of a request: a miss, or the tier that answered it."""
     messages = [{"role": "user", "content": question}]
     body = {"model": "gpt-4o", "temperature": 0, "messages": messages, **more}
     headers = {"authorization": f"Bearer {KEY}"}
@@ -77,7 +77,7 @@ def asked(proxy: Running, question: str, **more: Any) -> str:
 
 
 def proxy_says(*asking: dict[str, Any], **defaults: Any) -> Callable[[str], Observe]:
-    """What two requests are told, with a value of a setting."""
+    """Return the reports of two requests, with a value of a setting."""
 
     def of(setting: str) -> Observe:
         def observe(value: Any, _: Path) -> object:

@@ -1,4 +1,4 @@
-"""What the settings of assembled turns change, in the library and in the running proxy."""
+"""The effects of the settings of assembled turns, in the library and in the running proxy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OWN_HEADER = "a client's request has rules and tools of its own, which stay as 
 def assembled_by(
     setting: str, seen: Callable[[AssembledContext], object]
 ) -> Callable[[Any, Path], object]:
-    """What is seen of a turn with a value of a setting."""
+    """Return the observation of a turn with a value of a setting."""
 
     async def turn(value: Any) -> AssembledContext:
         settings = Settings(**{"store_url": "memory:", setting: value})
@@ -49,7 +49,9 @@ def header_of(context: AssembledContext) -> str:
 
 
 def sent_by(setting: str, seen: Callable[[Got], object]) -> Callable[[Any, Path], object]:
-    """What is seen of the request that goes out for a long chat, with a value of a setting."""
+    """Return the observation of the request that is sent for a long chat, with a value of a
+    setting.
+    """
 
     def observe(value: Any, _: Path) -> object:
         with Upstream() as upstream:
@@ -65,7 +67,7 @@ def sent_by(setting: str, seen: Callable[[Got], object]) -> Callable[[Any, Path]
 
 
 def makers_of_what_is_remembered(embedder: str) -> object:
-    """Who read what the proxy remembers of a long chat."""
+    """Return the embedder of the proxy's memory of a long chat."""
     chosen = {"mode": "assemble", "embedder": embedder}
     with running_proxy(chosen) as proxy:
         body = json.dumps(asking(history(3))).encode()

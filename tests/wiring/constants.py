@@ -30,7 +30,7 @@ _OPTIONS = "holdfast.engine.options"
 
 
 def constant(kind: type, where: str, name: str, observe: Callable[[], object]) -> Observe:
-    """What is seen while a class that `where` uses has another default of a field."""
+    """Return the observation while a class that `where` uses has another default of a field."""
 
     def with_value(value: object, _: Path) -> object:
         with patch(f"{where}.{kind.__name__}", partial(kind, **{name: value})):

@@ -144,7 +144,7 @@ def facts_are_taken(enabled: bool, _: Path) -> object:
 
 
 def recalled_by(embedder: str) -> object:
-    """What a question finds whose words nothing that was said shares."""
+    """Return the result of a question that shares no word with the messages."""
 
     async def work(engine: Holdfast) -> str:
         trades = ("physician in Oslo", "baker in Rome", "sailor in Bonn", "painter in Lyon")
@@ -159,7 +159,7 @@ TRADES = ("physician", "baker", "sailor", "painter")
 
 
 def tools_found_by(embedder: str) -> object:
-    """What is found by words that no tool shares."""
+    """Return the result of a search with words that are in no tool."""
     tools = [
         {"name": f"t{n}", "description": f"Calls the {trade}."} for n, trade in enumerate(TRADES)
     ]
@@ -292,7 +292,7 @@ def jobs_within(setting: str) -> Callable[[Any, Path], object]:
 
 
 def item_levels(budget: int, **settings: Any) -> list[str]:
-    """What becomes of five items in so many words; `error` if they cannot be brought in."""
+    """Return the levels of five items within a number of words; `error` if they do not fit."""
     items = [item(f"s{n}", 100, n / 10) for n in range(5)]
     try:
         result = allocated(items, budget, settings=Settings(**settings))

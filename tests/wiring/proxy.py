@@ -74,7 +74,7 @@ def proxied(**settings: Any) -> Iterator[tuple[Running, Upstream]]:
 
 
 def sent_texts(body: dict[str, Any], **settings: Any) -> str:
-    """What the provider gets of a request, as text."""
+    """Return the text of the request that the provider gets."""
     with proxied(**settings) as (proxy, upstream):
         assert asked(proxy, body).status == 200
         return upstream.requests[0].texts
@@ -148,7 +148,7 @@ def proxy_offers(when: str, _: Path) -> object:
 
 
 def tools_sent_by(name: str, **others: Any) -> Observe:
-    """What goes out of a request with very many tools."""
+    """Return the sent part of a request with very many tools."""
 
     def observe(value: object, _: Path) -> object:
         body = {**chat("short"), "tools": [{"type": "function", "function": t} for t in MANY]}
@@ -161,7 +161,7 @@ def tools_sent_by(name: str, **others: Any) -> Observe:
 
 
 def proxy_finds_tools_by(embedder: str) -> object:
-    """What a model is told that looks for a tool by words which none of them has."""
+    """Return the proxy's answer to a tool search with words that are in no tool."""
     trades = ["physician", "baker", "sailor", "painter"]
     tools = [
         {**MANY[0], "name": f"t{n}", "description": f"Calls the {trade}."}
@@ -344,11 +344,11 @@ class Collector(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Nothing: the test tells."""
+        """Do nothing: the test reports."""
 
 
 def spans(named: bool, _: Path) -> object:
-    """What a collector gets; without the extra, that the proxy says what to install."""
+    """Return the collector's spans; without the extra, the proxy's hint to install it."""
     paths: list[str] = []
     handler = type("Remembering", (Collector,), {"paths": paths})
     with http.server.HTTPServer(("127.0.0.1", 0), handler) as server:

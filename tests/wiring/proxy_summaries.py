@@ -1,5 +1,7 @@
-"""What each setting of summaries changes in the proxy: a talk is folded, and the upstream, which is
-the model for summaries too, is asked about what was folded.
+"""The effect of each setting of summaries in the proxy.
+
+A conversation is folded, and the upstream, which is the model for summaries too, summarises the
+folded messages.
 """
 
 from __future__ import annotations
@@ -157,7 +159,7 @@ def hours_kept(hours: float, _: Path) -> object:
 
 
 def keys(setting: str) -> Callable[[Any, Path], object]:
-    """What the job is known by: with another value it is another job."""
+    """Return the key of the job: another value gives another job."""
 
     def observe(value: Any, _: Path) -> object:
         with folded(**{setting: value}) as (proxy, _upstream):

@@ -1,4 +1,4 @@
-"""What the settings of research change."""
+"""The effects of the settings of research."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def with_provider(work: Callable[[Provider], Awaitable[_T]], *script: Answer) ->
 
 
 def by_whom(setting: str, *script: Answer, **more: Any) -> Callable[[Any, Path], object]:
-    """Who made the summary, with a value of a setting."""
+    """Return the author of the summary, with a value of a setting."""
 
     def observe(value: Any, _: Path) -> object:
         async def work(provider: Provider) -> str:

@@ -1,4 +1,4 @@
-"""What the tables of settings hold, and the contents that they are tried on."""
+"""The values of the tables of settings, and the contents that they are tried on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Observe = Callable[[Any, Path], object]
 
 
 class Wired(NamedTuple):
-    """Two values of a setting, and what is to be seen of each."""
+    """Two values of a setting, and the observation for each."""
 
     observe: Observe
     first: object
@@ -41,7 +41,7 @@ SECRET = "AKIA" + run(16, UPPER)
 
 
 def worker_memory(engine: Holdfast) -> list[str]:
-    """The limits that the system holds workers to, or those that they were started with."""
+    """Return the system's limits of workers, or those that they were started with."""
     files = [Path(f"/proc/{pid}/limits") for pid in engine.workers.pids]
     if not all(file.exists() for file in files):
         return [str(engine.workers.limits.memory_bytes)]

@@ -15,7 +15,7 @@ import msgspec
 import re2  # type: ignore[import-untyped]
 
 from holdfast.answer_cache import lexicon
-from holdfast.search.stems import Ending, Stemmer
+from holdfast.search.stems import EndingRule, Stemmer
 
 MOST_CHARACTERS = 400
 """A question; what is longer brings its material along, and no wording can be told from it."""
@@ -114,22 +114,22 @@ _FIRST = re2.compile(r"(?:^|[.!?:;\n\"“(]\s*)([\p{L}\p{N}][\p{L}\p{M}\p{N}'&.-
 # Only inflection and spelling: the ending that makes a noun of a verb may change the answer.
 _without_inflection = Stemmer(
     (
-        Ending("ies", "y", min_letters=2),  # movies and movie, cities and city
-        Ending("ie", "y", min_letters=3),
-        *(Ending(f"{end}es", end) for end in ("ss", "x", "ch", "sh", "z")),
-        *(Ending(end, end) for end in ("ss", "us", "is")),  # no plurals
-        Ending("s"),
+        EndingRule("ies", "y", min_letters=2),  # movies and movie, cities and city
+        EndingRule("ie", "y", min_letters=3),
+        *(EndingRule(f"{end}es", end) for end in ("ss", "x", "ch", "sh", "z")),
+        *(EndingRule(end, end) for end in ("ss", "us", "is")),  # no plurals
+        EndingRule("s"),
     ),
     tuple(
-        Ending(end, min_letters=3, needs_vowel=True, single_from=3, doubled="lsz")
+        EndingRule(end, min_letters=3, needs_vowel=True, single_from=3, doubled="lsz")
         for end in ("ing", "ed")
     ),
     (
-        Ending("our", "or", min_letters=3),
-        Ending("isation", "ization"),
-        Ending("ise", "ize", min_letters=3),
+        EndingRule("our", "or", min_letters=3),
+        EndingRule("isation", "ization"),
+        EndingRule("ise", "ize", min_letters=3),
     ),
-    (Ending("e", min_letters=3),),
+    (EndingRule("e", min_letters=3),),
 )
 _HOW_MUCH = re2.compile(
     r"\bhow (many|much|long|old|far|often|tall|high|big|large|deep|fast|soon|heavy|hot|cold|good"

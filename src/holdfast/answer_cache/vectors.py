@@ -14,7 +14,7 @@ import numpy as np
 
 from holdfast.answer_cache.reading import Reading
 from holdfast.models.protocol import Embedder
-from holdfast.search.vectors import lengths_of, products, quantised
+from holdfast.search.vectors import lengths_of, products, quantise
 
 _READING = 1
 """Counted up whenever reading.py or lexicon.py read a question otherwise."""
@@ -36,7 +36,7 @@ def encoded(vector: Sequence[float]) -> bytes:
     """Return a vector as it is stored; empty if it is 0."""
     if not any(vector):
         return b""
-    rows = quantised([vector])
+    rows = quantise([vector])
     return rows.tobytes() + _LENGTH.pack(float(lengths_of(rows)[0]))
 
 

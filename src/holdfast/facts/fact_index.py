@@ -21,7 +21,7 @@ from holdfast.search.arrays import Bytes, GrowingArray
 from holdfast.search.bm25 import rarity
 from holdfast.search.postings import Counts, Postings
 from holdfast.search.top import best, largest
-from holdfast.search.vectors import SignSketches, VectorColumn, quantised, unit_rows
+from holdfast.search.vectors import SignSketches, VectorColumn, quantise, unit_rows
 from holdfast.search.words import fact_terms, number_of
 from holdfast.store.fact_store import FactKind, FactRow
 
@@ -171,7 +171,7 @@ class FactIndex:
                 if is_foreign
             ]
             vectors = vectors.copy()
-            vectors[foreign] = quantised(embedder.embed(texts))
+            vectors[foreign] = quantise(embedder.embed(texts))
         return vectors
 
     # --- searching -------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ class FactIndex:
         if self._embedder is None:
             return None
         about = " ".join(term for term in text.split() if not _are_names(term, self._speakers))
-        row: Bytes = quantised(self._embedder.embed([about or text]))[0]
+        row: Bytes = quantise(self._embedder.embed([about or text]))[0]
         return row
 
     def _tag_overlap(self, tags: frozenset[str], chosen: Numbers) -> Numbers:

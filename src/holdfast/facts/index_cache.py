@@ -43,9 +43,9 @@ class FactIndexCache:
         """Return a fact with its vector, if there is an embedder."""
         if self.embedder is None:
             return NewFact(fact=fact)
-        from holdfast.search.vectors import quantised  # noqa: PLC0415 - see above
+        from holdfast.search.vectors import quantise  # noqa: PLC0415 - see above
 
-        (vector,) = quantised(self.embedder.embed([strip_speaker(fact.text, fact.said_by)]))
+        (vector,) = quantise(self.embedder.embed([strip_speaker(fact.text, fact.said_by)]))
         return NewFact(fact=fact, embedder=self.embedder.name, vector=vector.tobytes())
 
     async def search(self, scope: Scope, query: FactQuery) -> list[tuple[FactHit, Fact, FactIndex]]:

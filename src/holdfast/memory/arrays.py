@@ -14,7 +14,7 @@ import numpy as np
 from holdfast.memory.dates import day_of
 from holdfast.memory.turn_index import TurnIndex, decode_index
 from holdfast.search.arrays import Floats, GrowingArray
-from holdfast.search.postings import Postings, decoded
+from holdfast.search.postings import Postings, decode_counts
 from holdfast.search.vectors import VectorColumn
 from holdfast.store.turn_store import IndexedTurn
 
@@ -125,7 +125,7 @@ class ScopeArrays:
         self.tokens.extend([piece.tokens for piece in pieces])
         self.marks.extend([piece.marks for piece in pieces])
         self.capitals.extend([piece.capitals for piece in pieces])
-        counts = decoded([(piece.terms, piece.counts) for piece in pieces], place)
+        counts = decode_counts([(piece.terms, piece.counts) for piece in pieces], place)
         totals = np.bincount(counts.texts - place, weights=counts.counts, minlength=len(pieces))
         self.words.extend(totals.astype(np.int32))
         self.postings.extend(counts)

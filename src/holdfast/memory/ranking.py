@@ -18,7 +18,7 @@ from holdfast.memory.question import RecallQuestion
 from holdfast.memory.turn_index import FIRST_PERSON, RULE, TIME, WISH
 from holdfast.search.arrays import Floats, Ints
 from holdfast.search.bm25 import USUAL, rarity
-from holdfast.search.fusion import deviations, summed, weighted
+from holdfast.search.fusion import add_signals, deviations, weight_signals
 
 _RAREST = 6
 """Number of the question's rarest words that `rarest_words` adds up."""
@@ -53,8 +53,8 @@ def score_pieces(
 ) -> PieceScores:
     """Score every piece."""
     signals = signals_of(arrays, question, vector)
-    parts = weighted(signals, weights)
-    return PieceScores(summed(parts.values(), (len(arrays.turn),)), parts)
+    parts = weight_signals(signals, weights)
+    return PieceScores(add_signals(parts.values(), (len(arrays.turn),)), parts)
 
 
 def signals_of(

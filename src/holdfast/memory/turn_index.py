@@ -15,8 +15,8 @@ import re2  # type: ignore[import-untyped]
 from holdfast.memory import dates
 from holdfast.memory.pieces import PieceSpan, split_pieces
 from holdfast.models.protocol import Embedder
-from holdfast.search.postings import encoded
-from holdfast.search.vectors import quantised
+from holdfast.search.postings import encode_counts
+from holdfast.search.vectors import quantise
 from holdfast.search.words import terms_of, words_of
 
 VERSION = 1
@@ -110,7 +110,7 @@ def build_indexes(
         for text, pieces in zip(texts, spans, strict=True)
         for piece in pieces
     ]
-    vectors = None if embedder is None else quantised(embedder.embed(piece_texts))
+    vectors = None if embedder is None else quantise(embedder.embed(piece_texts))
     indexes, at = [], 0
     for text, turn, pieces in zip(texts, turns, spans, strict=True):
         piece_vectors = b"" if vectors is None else vectors[at : at + len(pieces)].tobytes()
@@ -126,7 +126,7 @@ def build_indexes(
 
 
 def _piece(text: str, piece: PieceSpan, said_on: int) -> PieceIndex:
-    terms, counts = encoded(Counter(terms_of(words_of(text))))
+    terms, counts = encode_counts(Counter(terms_of(words_of(text))))
     days = [day for span in dates.spans_in(text, said_on) for day in span]
     marks = sum(mark for mark, pattern in _PATTERNS.items() if pattern.search(text))
     capitals = 0

@@ -15,7 +15,7 @@ from holdfast.models.protocol import Embedder
 from holdfast.researching.passages import Passage
 from holdfast.researching.reading import SourceReading
 from holdfast.search.arrays import Floats, Ints
-from holdfast.search.postings import MAX_COUNT, Counts, TermIndex, merged
+from holdfast.search.postings import MAX_COUNT, Counts, TermIndex, merge_counts
 from holdfast.search.vectors import VectorColumn
 from holdfast.search.words import is_stop_word, terms_of, words_of
 
@@ -61,7 +61,7 @@ class PassageIndex:
         counts = np.concatenate([reading.counts for reading in readings])
         sizes = np.concatenate([reading.sizes for reading in readings])
         owners = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-        of_sources = merged(Counts(terms, self.source[owners], counts))
+        of_sources = merge_counts(Counts(terms, self.source[owners], counts))
         lengths = np.bincount(of_sources.texts, of_sources.counts, len(readings))
         # A word counts as often as in one passage at most, also where a source repeats it more.
         limited = of_sources._replace(counts=np.minimum(of_sources.counts, MAX_COUNT))

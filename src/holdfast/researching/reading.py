@@ -19,8 +19,8 @@ from holdfast.models.protocol import Embedder
 from holdfast.researching.passages import cut_up
 from holdfast.researching.similar import Sketch, sketch
 from holdfast.search.arrays import Ints
-from holdfast.search.postings import encoded
-from holdfast.search.vectors import quantised
+from holdfast.search.postings import encode_counts
+from holdfast.search.vectors import quantise
 from holdfast.search.words import terms_of, words_of
 from holdfast.store import Scope, Store
 
@@ -87,7 +87,7 @@ def read_text(text: str, embedder: Embedder | None = None) -> SourceReading:
     """Read a text; linear in its length."""
     spans = [(start, stop) for _, start, stop in cut_up(text, 0)]
     passages = [text[start:stop] for start, stop in spans]
-    counts = [encoded(Counter(terms_of(words_of(passage)))) for passage in passages]
+    counts = [encode_counts(Counter(terms_of(words_of(passage)))) for passage in passages]
     return SourceReading(
         np.array(spans, np.int32).tobytes(),
         np.fromiter((len(each) for _, each in counts), np.int32, len(counts)).tobytes(),
@@ -103,7 +103,7 @@ def _vectors(passages: Sequence[str], embedder: Embedder | None) -> bytes:
         return b""
     texts = [passage[:_MOST_TEXT] for passage in passages]
     batches = (texts[at : at + _TOGETHER] for at in range(0, len(texts), _TOGETHER))
-    return b"".join(quantised(embedder.embed(batch)).tobytes() for batch in batches)
+    return b"".join(quantise(embedder.embed(batch)).tobytes() for batch in batches)
 
 
 class Readings:

@@ -1,4 +1,4 @@
-"""arrays: NumPy arrays that can be appended to, and the types of those that a search returns."""
+"""NumPy arrays that can be appended to, and the array types that searches return."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""bm25: the rarity of terms and the score of a text that has them, for numbers and for arrays.
+"""BM25: the rarity of terms and the score of a text, for numbers and arrays.
 
-The formulas take plain floats and NumPy arrays alike, and import neither: a citation ranks the
-lines of one content without NumPy, which takes 80 ms to load.
+The formulas accept floats and NumPy arrays without importing NumPy, because ranking the lines of a
+citation does not need it and it takes 80 ms to load.
 """
 
 from __future__ import annotations

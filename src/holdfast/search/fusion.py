@@ -1,4 +1,4 @@
-"""fusion: several signals of each text as one score, by weights that the caller has tuned."""
+"""Combine several signals per text into one score, with weights from the caller."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ def deviations(values: Floats) -> Floats:
     return scaled
 
 
-def weighted(signals: Mapping[str, Floats], weights: Mapping[str, float]) -> dict[str, Floats]:
+def weight_signals(
+    signals: Mapping[str, Floats], weights: Mapping[str, float]
+) -> dict[str, Floats]:
     """Return each signal times its weight; signals without a weight are left out."""
     return {
         name: signals[name] * np.float32(weight)
@@ -27,7 +29,7 @@ def weighted(signals: Mapping[str, Floats], weights: Mapping[str, float]) -> dic
     }
 
 
-def summed(parts: Iterable[Floats], shape: tuple[int, ...]) -> Floats:
+def add_signals(parts: Iterable[Floats], shape: tuple[int, ...]) -> Floats:
     """Return the sum of weighted signals; a signal may be one number for all texts."""
     scores = np.zeros(shape, np.float32)
     for part in parts:

@@ -1,7 +1,7 @@
-"""passages: rank the passages of one content by a question, without a model and without an index.
+"""Rank the passages of one content by a question, with BM25 and without an index.
 
-BM25 over the question's own terms. The content is searched for them instead of being split into
-words, so 100 KB take a few milliseconds. The same question and passages give the same order.
+The content is searched for the question's terms instead of being split into words, so 100 KB take a
+few milliseconds. The ranking is deterministic.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Passage(Protocol):
 
 
 class RankedPassage(msgspec.Struct, frozen=True):
-    """A passage that has something to do with the question."""
+    """A passage that matches the question."""
 
     index: int
-    """Its place among the passages."""
+    """Index among the passages."""
     score: float
-    """Above 0; only comparable among passages of one question."""
+    """Positive; comparable only among passages of one question."""
 
 
 class _Hits(NamedTuple):
@@ -57,15 +57,15 @@ class _Hits(NamedTuple):
 
 
 def rank(question: str, passages: Sequence[Passage]) -> list[RankedPassage]:
-    """Return the passages that have to do with the question, best first, ties in their order."""
+    """Return the passages that match the question, best first; ties keep their order."""
     query = terms(question)
     if not query or not passages:
         return []
-    blocks = _Blocks(passages)
+    blocks = _PassageBlocks(passages)
     average = max(1.0, blocks.characters / len(passages))
     scores: dict[int, float] = {}
     places: dict[int, list[tuple[int, float]]] = {}
-    telling = _telling(query, blocks)
+    telling = _ranking_terms(query, blocks)
     by_term: list[dict[int, _Hits]] = [{} for _ in telling]
     for block in blocks:
         for term, hits_in in zip(telling, by_term, strict=True):
@@ -86,7 +86,7 @@ def rank(question: str, passages: Sequence[Passage]) -> list[RankedPassage]:
 
 
 def hits_by_text(wanted: Sequence[Term], texts: Sequence[str]) -> list[list[int]]:
-    """Return for each term the numbers of the texts that hold it."""
+    """Return for each term the indexes of the texts that contain it."""
     block = _block(0, texts)
     return [list(_by_passage(term, block)) for term in wanted]
 
@@ -115,32 +115,32 @@ def best_window(text: str, question: str, size: int) -> int:
     return max(0, min(first - (size - (last - first)) // 3, len(text) - size))
 
 
-# --- where a term stands -------------------------------------------------------------------------
+# --- positions of terms ------------------------------------------------------------------------
 
 
-class _Block(NamedTuple):
-    """Texts that follow each other, searched together."""
+class _TextBlock(NamedTuple):
+    """Consecutive texts that are searched together."""
 
     first: int
-    """The number of the first among all."""
+    """Index of the first text."""
     text: str
     low: str
     starts: list[int]
 
 
-def _block(first: int, texts: Sequence[str]) -> _Block:
+def _block(first: int, texts: Sequence[str]) -> _TextBlock:
     text = "\0".join(texts)
-    return _Block(first, text, fold(text), [0, *accumulate(len(each) + 1 for each in texts)])
+    return _TextBlock(first, text, fold(text), [0, *accumulate(len(each) + 1 for each in texts)])
 
 
-class _Blocks:
-    """All passages, a block at a time: searching them all at once takes twice their memory more."""
+class _PassageBlocks:
+    """All passages in blocks; searching them all at once takes twice their memory in addition."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
         self.passages = passages
         self.characters = sum(len(passage.text) + 1 for passage in passages) - 1
 
-    def __iter__(self) -> Iterator[_Block]:
+    def __iter__(self) -> Iterator[_TextBlock]:
         texts: list[str] = []
         size = 0
         for number, passage in enumerate(self.passages, 1):
@@ -151,7 +151,7 @@ class _Blocks:
                 texts, size = [], 0
 
 
-def _telling(wanted: Sequence[Term], blocks: _Blocks) -> list[Term]:
+def _ranking_terms(wanted: Sequence[Term], blocks: _PassageBlocks) -> list[Term]:
     """Return the terms that can rank passages; if there is none, the rarest."""
     if len(blocks.passages) < _MANY:
         return list(wanted)
@@ -176,7 +176,7 @@ def _telling(wanted: Sequence[Term], blocks: _Blocks) -> list[Term]:
     return telling or ([wanted[min(present)[1]]] if present else [])
 
 
-def _by_passage(term: Term, block: _Block) -> dict[int, _Hits]:
+def _by_passage(term: Term, block: _TextBlock) -> dict[int, _Hits]:
     """Return the hits of a term by passage, a few of each."""
     first, text, low, starts = block
     hits_in: dict[int, _Hits] = {}
@@ -196,7 +196,7 @@ def _by_passage(term: Term, block: _Block) -> dict[int, _Hits]:
 
 
 def _strength(term: Term, low: str, text: str, start: int) -> float:
-    """Return how well the text at a place matches a term: 0 if it only looks like it."""
+    """Return how well the text at an offset matches a term; 0 if it only looks similar."""
     if term.anywhere:
         return 1.0
     before = text[start - 1] if start else " "
@@ -236,7 +236,7 @@ def _strength_of_ending(form: str, ending: str) -> float:
     return 0.9 if doubled else 0.0
 
 
-# --- terms that stand together -------------------------------------------------------------------
+# --- terms close to each other -----------------------------------------------------------------
 
 
 def _nearness(places: list[tuple[int, float]]) -> float:

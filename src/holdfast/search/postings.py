@@ -1,7 +1,7 @@
-"""postings: which texts hold a term and how often, and BM25 over them.
+"""Postings lists of terms, and BM25 over them.
 
-Terms and texts are numbers. `Postings` can be appended to and is read a term at a time; a
-`TermIndex` is built once, with all scores in it, so that a query only adds up.
+Terms and texts are numbers. `Postings` supports appending and is read one term at a time; a
+`TermIndex` is built once with all scores precomputed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holdfast.search.arrays import Floats, GrowingArray, Ints
 from holdfast.search.bm25 import USUAL, odds
 
 MAX_COUNT = 255
-"""How often a term counts in one text at most: counts are stored in a byte."""
+"""Maximum count of a term in one text; counts are stored in a byte."""
 _MIN_RECENT = 20_000
 """Unsorted postings that are searched in a tenth of a millisecond."""
 
@@ -30,13 +30,13 @@ class Counts(NamedTuple):
     counts: Any
 
 
-def encoded(counts: Mapping[int, int]) -> tuple[bytes, bytes]:
+def encode_counts(counts: Mapping[int, int]) -> tuple[bytes, bytes]:
     """Return the terms of a text in 4 bytes each, and their counts in a byte each."""
     terms = np.fromiter(counts, dtype=np.uint32, count=len(counts)).tobytes()
     return terms, bytes(min(number, MAX_COUNT) for number in counts.values())
 
 
-def decoded(texts: Sequence[tuple[bytes, bytes]], first: int = 0) -> Counts:
+def decode_counts(texts: Sequence[tuple[bytes, bytes]], first: int = 0) -> Counts:
     """Return encoded counts as columns; texts are numbered from `first` on."""
     sizes = [len(counts) for _, counts in texts]
     return Counts(
@@ -46,7 +46,7 @@ def decoded(texts: Sequence[tuple[bytes, bytes]], first: int = 0) -> Counts:
     )
 
 
-def merged(counts: Counts) -> Counts:
+def merge_counts(counts: Counts) -> Counts:
     """Return columns in which each term of a text appears once, with the sum of its counts."""
     keys = counts.texts.astype(np.uint64) << np.uint64(32) | counts.terms.astype(np.uint64)
     order = np.argsort(keys)
@@ -67,7 +67,7 @@ def _is_first(ordered: Any) -> Any:
 
 
 class _SortedPostings:
-    """Terms in rising order, each with the texts that hold it."""
+    """Sorted terms, each with the texts that contain it."""
 
     def __init__(self, terms: Any, texts: Any, counts: Any) -> None:
         order = np.argsort(terms, kind="stable")
@@ -98,10 +98,10 @@ class _SortedPostings:
 
 
 class Postings:
-    """Which texts hold a term, and how often; texts can be appended.
+    """Postings of terms, to which texts can be appended.
 
-    Postings are sorted by their term, so that a query reads only its own terms. Recent ones stay
-    unsorted until they are worth sorting.
+    They are sorted by term, so that a query reads only its own terms. Recent ones stay unsorted
+    until sorting pays.
     """
 
     def __init__(self) -> None:
@@ -184,19 +184,19 @@ class TermIndex:
         """Index texts by their terms."""
         counters = [Counter(terms) for terms in texts]
         lengths = np.fromiter((each.total() for each in counters), np.float64, len(counters))
-        return cls(decoded([encoded(each) for each in counters]), len(texts), lengths)
+        return cls(decode_counts([encode_counts(each) for each in counters]), len(texts), lengths)
 
     def look_up(self, queries: Sequence[Iterable[int]]) -> LookUp:
         """Look up the terms of queries, each once a query, without those that no text holds."""
         distinct = [dict.fromkeys(terms) for terms in queries]
-        wanted = np.fromiter(chain.from_iterable(distinct), np.uint32)
+        query_terms = np.fromiter(chain.from_iterable(distinct), np.uint32)
         rows = np.repeat(np.arange(len(queries)), [len(terms) for terms in distinct])
         terms = self._sorted.terms
         if not len(terms):
             nothing = np.empty(0, np.int64)
             return LookUp(nothing, nothing, len(queries), nothing)
-        places = np.minimum(np.searchsorted(terms, wanted), len(terms) - 1)
-        present = np.flatnonzero(terms[places] == wanted)
+        places = np.minimum(np.searchsorted(terms, query_terms), len(terms) - 1)
+        present = np.flatnonzero(terms[places] == query_terms)
         return LookUp(places[present], rows[present], len(queries), present)
 
     def rarest(self, query: LookUp, most: int) -> LookUp:
@@ -207,8 +207,10 @@ class TermIndex:
         total = np.cumsum(sizes)
         firsts = np.searchsorted(rows, np.arange(query.number))  # where each query begins
         before = np.append(0, total)[firsts]
-        few = total - before[rows] <= most
-        return LookUp(places[few], rows[few], query.number, query.terms[order][few])
+        is_within = total - before[rows] <= most
+        return LookUp(
+            places[is_within], rows[is_within], query.number, query.terms[order][is_within]
+        )
 
     def mass_of(self, query: LookUp) -> Floats:
         """Return the rarity of all terms of each query."""

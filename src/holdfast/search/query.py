@@ -1,11 +1,8 @@
-"""query: the terms of a question that an answer would hold.
+"""Extract the search terms of a question.
 
-Words lose their common endings. An identifier is a term, and so are the words in it. Quotations,
-numbers, ids, addresses and URLs count only as they are written.
-
-The patterns are in `re`, for words of any script and for what surrounds them: a question has at
-most 8,000 characters. The parts of a name, which a content gives, are linear: each begins where the
-one before ends.
+Words lose their common endings; an identifier and the words in it are terms; quotations, numbers,
+ids, addresses and URLs match only as written. The patterns use `re` for words of any script, on at
+most 8,000 characters.
 """
 
 from __future__ import annotations
@@ -19,7 +16,9 @@ from holdfast.search.stems import SHORTEST_STEM, stem
 from holdfast.search.words import WITHOUT_SPACES, fold, is_stop_word, pairs_of, parts_of
 
 MAX_TERMS = 64
-"""A question may be a whole page: its first and its last terms are used."""
+"""Maximum terms of a question. A question may be a whole page, so its first and last terms are
+used.
+"""
 _MAX_CHARACTERS = 8000
 
 _QUOTED = re.compile(
@@ -35,15 +34,15 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 class Term(msgspec.Struct, frozen=True):
-    """A term to look for."""
+    """A term to search for."""
 
     form: str
-    """In lower case: a stem, or the term as it is written if it counts only so."""
+    """Lower-case stem, or the term as written if `exact`."""
     weight: float
     exact: bool = False
-    """Whether it must end where a word ends; a stem may have an ending after it."""
+    """Whether the match must end at a word boundary; a stem may be followed by an ending."""
     anywhere: bool = False
-    """Whether word ends do not matter: a script without spaces, or a quotation of signs."""
+    """Whether word boundaries are ignored: for scripts without spaces and quoted symbols."""
 
 
 @lru_cache(maxsize=256)

@@ -1,8 +1,8 @@
-"""stems: words without their endings, by rules that are data.
+"""Remove word endings, by rules that are data.
 
-Which words are the same depends on the purpose. A search may join too many: it drops `-ment` and
-`-ation`, because a false match only costs a place in a ranking. Two questions that share an answer
-may differ in no word, so their rules only undo inflection (see answers.reading).
+A search may merge too many forms (`-ment`, `-ation`), because a false match only costs a place in a
+ranking. Two questions that share a cached answer must not differ in any word, so the answer cache
+uses rules that only undo inflection.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections import defaultdict
 from typing import NamedTuple
 
 
-class Ending(NamedTuple):
-    """A word ending, and what replaces it."""
+class EndingRule(NamedTuple):
+    """A word ending and its replacement."""
 
     text: str
     replacement: str = ""
@@ -43,11 +43,11 @@ class Ending(NamedTuple):
 class Stemmer:
     """Steps of endings: in each step the first rule that applies replaces the ending of a word."""
 
-    def __init__(self, *steps: tuple[Ending, ...]) -> None:
+    def __init__(self, *steps: tuple[EndingRule, ...]) -> None:
         # By their last letter: most words have an ending of none of the rules.
-        self._steps: list[dict[str, list[tuple[str, Ending]]]] = []
+        self._steps: list[dict[str, list[tuple[str, EndingRule]]]] = []
         for endings in steps:
-            by_letter: dict[str, list[tuple[str, Ending]]] = defaultdict(list)
+            by_letter: dict[str, list[tuple[str, EndingRule]]] = defaultdict(list)
             for ending in endings:
                 by_letter[ending.text[-1]].append((ending.text, ending))
             self._steps.append(dict(by_letter))
@@ -77,7 +77,7 @@ _AFTER_DOUBLED = frozenset(("ed", "ing", "er", "ers"))
 
 stem = Stemmer(
     tuple(
-        Ending(
+        EndingRule(
             ending,
             min_letters=SHORTEST_STEM,
             # `adding` is `add`: a stem of three letters keeps its double.

@@ -1,4 +1,4 @@
-"""top: the places of the best scores."""
+"""Select the highest scores."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 
 def largest(scores: Any, k: int) -> Any:
-    """Return the places of the `k` highest scores in any order."""
+    """Return the indexes of the `k` highest scores in any order."""
     if len(scores) <= k:
         return np.arange(len(scores))
     return np.argpartition(-scores, k - 1)[:k]
 
 
 def best(scores: Any, k: int, *, later_first: bool = False) -> Any:
-    """Return the places of the `k` highest scores, best first; ties in their order, or reversed."""
+    """Return the indexes of the `k` highest scores, best first; ties in order, or reversed."""
     places = largest(scores, k)
     return places[np.lexsort((-places if later_first else places, -scores[places]))]

@@ -1,6 +1,6 @@
-"""vectors: embeddings as signed bytes, their cosines, and sketches of their signs.
+"""Embeddings as signed bytes, their cosines, and sketches of their signs.
 
-A byte for each number takes a quarter of the memory and changes a cosine by 0.001 at most.
+One byte per number takes a quarter of the memory and changes a cosine by at most 0.001.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 from holdfast.search.arrays import Bytes, Floats, GrowingArray
 
 _BLOCK = 4_096
-"""Vectors that are converted to floats at once: they stay in the processor's cache."""
+"""Number of vectors converted to floats at once, so that they fit the processor's cache."""
 _SIGNS = 64
 
 
-def quantised(vectors: Sequence[Sequence[float]]) -> np.ndarray[tuple[int, int], np.dtype[np.int8]]:
+def quantise(vectors: Sequence[Sequence[float]]) -> np.ndarray[tuple[int, int], np.dtype[np.int8]]:
     """Return vectors as whole numbers up to 127, each scaled by its own largest number."""
     exact = np.asarray(vectors, dtype=np.float32)
     if exact.size == 0:
@@ -89,10 +89,10 @@ class VectorColumn:
 
 
 class SignSketches:
-    """The signs of vectors, 64 in a number.
+    """The signs of vectors, 64 per integer.
 
-    How many signs differ tells the angle well enough to choose some hundreds of 100,000 vectors,
-    which are then compared exactly.
+    The number of differing signs estimates the angle well enough to select some hundreds of 100,000
+    vectors, which are then compared exactly.
     """
 
     def __init__(self, dimensions: int) -> None:

@@ -1,8 +1,8 @@
-"""words: words as searches compare them: lower case, without endings, as strings or as numbers.
+"""Normalise words for searching: lower case, stems, and numeric ids.
 
-A word is stored as a 32-bit hash of its stem: 50,000 words share one with a chance of a
-quarter, and an array of numbers is all that a search has to look at. In scripts without spaces, two
-neighbouring characters are the least that has a meaning, and take the place of a word.
+A word is stored as a 32-bit hash of its stem: among 50,000 words a collision has a chance of one in
+four, and a search only scans an array of numbers. In scripts without spaces, pairs of neighbouring
+characters replace words.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WITHOUT_SPACES = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0
 # other one would change which facts in these scripts are found.
 _WITHOUT_SPACES_IN_FACTS = re.compile("[\u2e80-\U0010ffff]")
 _MAX_LETTERS = 40
-"""Of one word: longer ones are data, and their beginning is as rare as all of it."""
+"""Maximum letters of a word: longer ones are data, whose start is as rare as the whole."""
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\dA-Za-z_]+")
 
 

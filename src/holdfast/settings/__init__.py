@@ -1,13 +1,12 @@
-"""settings: the only room that reads the environment and the settings file.
+"""Read settings from arguments, the environment and the settings file.
 
-keys → sources → definitions → content → background → upstreams → table; each uses only those before
-it.
+No other package reads the environment or the settings file.
 """
 
 from holdfast.settings.background import WebSearch
 from holdfast.settings.content import ModelLimits
 from holdfast.settings.definitions import Definitions
-from holdfast.settings.keys import PREFIX, Key, Secret, Traced
+from holdfast.settings.keys import PREFIX, Key, Secret, TracedValue
 from holdfast.settings.sources import (
     FILE_NAME,
     MAX_FILE_BYTES,
@@ -27,7 +26,7 @@ __all__ = [
     "ModelLimits",
     "Secret",
     "Settings",
-    "Traced",
+    "TracedValue",
     "UpstreamEntry",
     "WebSearch",
     "environment_for_programs",

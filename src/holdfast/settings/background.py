@@ -1,7 +1,4 @@
-"""Settings of background jobs, allocation, memory, research and summaries.
-
-background: after content, before upstreams.
-"""
+"""Settings of background jobs, allocation, memory, research and summaries."""
 
 from __future__ import annotations
 

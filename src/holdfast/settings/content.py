@@ -1,7 +1,4 @@
-"""Settings of input, output, storage, citations and privacy.
-
-content: after definitions, before background.
-"""
+"""Settings of input, output, storage, citations and privacy."""
 
 from __future__ import annotations
 

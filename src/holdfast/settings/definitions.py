@@ -1,6 +1,6 @@
-"""The base class of tables of settings: loads values, traces their sources, writes a sample file.
+"""Base class for settings: loading, tracing the origin of values, and the sample file.
 
-definitions: after sources. `Settings` is the table of Holdfast; tests define others.
+`Settings` is Holdfast's subclass; tests define others.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import msgspec
 
 from holdfast import _toml
 from holdfast.errors import SettingsError
-from holdfast.settings.keys import Key, Traced, keys_of
-from holdfast.settings.sources import FILE_NAME, gather, joined, unknown_variables
+from holdfast.settings.keys import Key, TracedValue, keys_of
+from holdfast.settings.sources import FILE_NAME, gather, join_problems, unknown_variables
 
 
 class Definitions(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,12 +47,12 @@ class Definitions(msgspec.Struct, frozen=True, kw_only=True):
         cwd: str | os.PathLike[str] | None = None,
         environ: Mapping[str, str] | None = None,
         **arguments: object,
-    ) -> list[Traced]:
+    ) -> list[TracedValue]:
         """Return each setting in force with its origin, or raise as `load` does."""
         environ = os.environ if environ is None else environ
         traced, problems = gather(cls.defined(), cwd, environ, arguments, cls.removed)
         if problems:
-            raise joined(problems)
+            raise join_problems(problems)
         return traced
 
     @classmethod

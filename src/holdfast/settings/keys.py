@@ -1,8 +1,4 @@
-"""One setting: its name, type and bounds, and how a value given for it is read.
-
-keys: the first of this folder; it knows neither where values come from nor which settings there
-are.
-"""
+"""One setting: its name, type and bounds, and the parsing of its values."""
 
 from __future__ import annotations
 
@@ -32,7 +28,7 @@ _SCALARS = (
 
 
 class Key(NamedTuple):
-    """One setting, as its field defines it."""
+    """A setting as defined by its field."""
 
     name: str
     type: inspect.Type
@@ -43,24 +39,24 @@ class Key(NamedTuple):
 
     @property
     def variable(self) -> str:
-        """The environment variable that sets it."""
+        """Return the name of the environment variable."""
         return PREFIX + self.name.upper()
 
     @property
     def is_table(self) -> bool:
-        """Whether entries of the value can be set one by one."""
+        """Return whether entries of the value can be set separately."""
         return isinstance(self.type, inspect.DictType | inspect.StructType)
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The only valid values; empty if they cannot be listed."""
+        """Return the valid values; empty if they cannot be listed."""
         if isinstance(self.type, inspect.LiteralType):
             return tuple(str(value) for value in self.type.values)
         return ()
 
     @property
     def expects(self) -> str:
-        """A description of valid values: "a whole number, at least 1"."""
+        """Return a description of valid values, such as "a whole number, at least 1"."""
         match self.type:
             case inspect.LiteralType():
                 return f"one of {', '.join(self.choices)}"
@@ -84,7 +80,7 @@ class Key(NamedTuple):
         """Return the value in plain types, with secrets masked."""
         if self.secret and value:
             return _MASK
-        return _masked(msgspec.to_builtins(value), self.type)
+        return _mask_secrets(msgspec.to_builtins(value), self.type)
 
     def convert(self, value: object, *, is_text: bool) -> object:
         """Return the value in the setting's type, or raise `ValueError`.
@@ -92,7 +88,7 @@ class Key(NamedTuple):
         Text from the environment is parsed first: tables and lists are written there as JSON.
         """
         if is_text:
-            value = _parsed(value, self.type)
+            value = _parse_text(value, self.type)
         return msgspec.convert(value, self.annotation, strict=not is_text)
 
     def with_entry(
@@ -108,20 +104,20 @@ class Key(NamedTuple):
         for at, segment in enumerate(path):
             if not isinstance(node, dict):
                 raise ValueError(f"`{path[at - 1]}` is no table - at `$`")  # noqa: TRY004
-            name = next((key for key in node if _folded(key) == _folded(segment)), segment)
+            name = next((key for key in node if _fold_name(key) == _fold_name(segment)), segment)
             type_ = _type_of_entry(type_, name)
             if at + 1 < len(path):
                 node = node.setdefault(name, {})
             else:
-                node[name] = _parsed(value, type_) if is_text else msgspec.to_builtins(value)
+                node[name] = _parse_text(value, type_) if is_text else msgspec.to_builtins(value)
         return msgspec.convert(built, self.annotation, strict=not is_text)
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     return name.lower().replace("-", "_")
 
 
-def _parsed(text: object, type_: inspect.Type) -> object:
+def _parse_text(text: object, type_: inspect.Type) -> object:
     """Return the value that a variable's text encodes: JSON, unless the type is a scalar."""
     return text if isinstance(type_, _SCALARS) else msgspec.json.decode(str(text))
 
@@ -138,22 +134,22 @@ def _type_of_entry(type_: inspect.Type, name: str) -> inspect.Type:
     return inspect.StrType() if inner is None else inner
 
 
-def _masked(value: Any, type_: inspect.Type) -> Any:
+def _mask_secrets(value: Any, type_: inspect.Type) -> Any:
     """Return a value of plain types with the secrets inside its tables masked."""
     if isinstance(type_, inspect.Metadata):
         if type_.extra and type_.extra.get("secret") and value:
             return _MASK
-        return _masked(value, type_.type)
+        return _mask_secrets(value, type_.type)
     if isinstance(type_, inspect.DictType):
-        return {name: _masked(entry, type_.value_type) for name, entry in value.items()}
+        return {name: _mask_secrets(entry, type_.value_type) for name, entry in value.items()}
     if isinstance(type_, inspect.StructType):
         types = {field.encode_name: field.type for field in type_.fields}
-        return {name: _masked(entry, types[name]) for name, entry in value.items()}
+        return {name: _mask_secrets(entry, types[name]) for name, entry in value.items()}
     return value
 
 
-class Traced(NamedTuple):
-    """The value of one setting, and where it came from."""
+class TracedValue(NamedTuple):
+    """The value of a setting with its origin."""
 
     key: Key
     value: Any

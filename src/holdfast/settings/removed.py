@@ -1,7 +1,7 @@
-"""Settings of earlier versions, and what replaces each.
+"""Removed settings, with advice on what to use instead.
 
-removed: before table. A file or an environment that sets one of them gets an error with the advice:
-ignoring the value would change behaviour without a word.
+A file or variable that sets one of them is an error, because ignoring the value would silently
+change behaviour.
 """
 
 from __future__ import annotations

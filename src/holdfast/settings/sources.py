@@ -1,10 +1,9 @@
-"""Where values come from: the settings file, the environment, arguments; and the errors in them.
+"""Collect values from the settings file, the environment and arguments, with their errors.
 
-sources: after keys. A value is taken from the first of: argument, environment (`HOLDFAST_<KEY>`),
-file, default. The file is the one named by `HOLDFAST_CONFIG`, else the first `holdfast.toml` found
-from the working directory upwards, else the one in the user's configuration folder. An empty
-variable and an argument of None count as not given. An entry of a table can be set by itself:
-`HOLDFAST_UPSTREAMS__OPENAI__KEY`, or the argument `upstreams__openai__key`; the other entries stay.
+A value is taken from the first of: argument, environment (`HOLDFAST_<KEY>`), file, default. The
+file is the one named by `HOLDFAST_CONFIG`, else the first `holdfast.toml` from the working
+directory upwards, else the one in the user's configuration folder. A single entry of a table can be
+set by `HOLDFAST_UPSTREAMS__OPENAI__KEY` or the argument `upstreams__openai__key`.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from typing import NamedTuple
 
 from holdfast import _toml
 from holdfast.errors import SettingsError
-from holdfast.settings.keys import NESTED, PREFIX, Key, Traced
+from holdfast.settings.keys import NESTED, PREFIX, Key, TracedValue
 
 FILE_NAME = "holdfast.toml"
 MAX_FILE_BYTES = 262_144
 
 _CONFIG_VARIABLE = "HOLDFAST_CONFIG"
 _RESERVED_VARIABLES = frozenset({_CONFIG_VARIABLE, "HOLDFAST_DATA"})
-"""Variables that are no settings: the settings file, and the data folder of the tests."""
+"""Variables that are not settings: the path of the settings file, and the test data folder."""
 
 _OTHER_FILE = f"Mend it, or name another file with {_CONFIG_VARIABLE}."
 _SEE_SAMPLE = "Compare with `holdfast config --sample`."
@@ -35,7 +34,7 @@ _DEEPEST_TABLE = 5
 
 
 class _RawValue(NamedTuple):
-    """A value that some source gives for a name, which may be no setting at all."""
+    """A value from a source, for a name that may not be a setting."""
 
     name: str
     value: object
@@ -49,15 +48,15 @@ def gather(
     environ: Mapping[str, str],
     arguments: Mapping[str, object],
     removed: Mapping[str, str],
-) -> tuple[list[Traced], list[SettingsError]]:
-    """Ask every source, the strongest last, and collect all that is wrong with any of them.
+) -> tuple[list[TracedValue], list[SettingsError]]:
+    """Read every source, highest precedence last, and collect all problems.
 
-    `removed` maps the names of former settings to advice. A variable of a former setting is an
-    error at once, other unknown variables only for `unknown_variables`: a key that is silently
-    ignored would send requests elsewhere than its owner believes.
+    `removed` maps former settings to advice. A variable of a former setting is an error at once,
+    because ignoring a key could send requests to an unexpected upstream; other unknown variables
+    are reported only by `unknown_variables`.
     """
     by_name = {key.name: key for key in keys}
-    traced = {key.name: Traced(key, key.default, "default") for key in keys}
+    traced = {key.name: TracedValue(key, key.default, "default") for key in keys}
     problems: list[SettingsError] = []
     values: list[_RawValue] = []
     try:
@@ -80,11 +79,11 @@ def gather(
             else:
                 value = key.convert(item.value, is_text=item.is_text)
         except ValueError as error:
-            problems.append(_unfit(item, key, error))
+            problems.append(_invalid_value(item, key, error))
         else:
             is_added = path and before.origin != "default"
             origin = f"{before.origin}, {item.origin}" if is_added else item.origin
-            traced[name] = Traced(key, value, origin)
+            traced[name] = TracedValue(key, value, origin)
     return list(traced.values()), problems
 
 
@@ -128,14 +127,14 @@ def _find_file(cwd: Path, environ: Mapping[str, str]) -> Path | None:
     if named := environ.get(_CONFIG_VARIABLE):
         return cwd / named
     folders = [*_upwards(cwd), *_user_folder(environ)]
-    # A broken link counts as found: silence about it would hide the mistake.
+    # A broken link counts as found, so that the mistake is reported.
     return next((f / FILE_NAME for f in folders if os.path.lexists(f / FILE_NAME)), None)
 
 
 def _upwards(folder: Path) -> Iterator[Path]:
     try:
         start = folder.absolute()
-    except OSError:  # the working directory was deleted under us
+    except OSError:  # the working directory was deleted
         return
     yield start
     yield from start.parents
@@ -149,7 +148,7 @@ def _user_folder(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def user_data_folder(environ: Mapping[str, str] | None = None) -> Path | None:
-    """Return where Holdfast keeps things if `data_dir` is auto; None if nowhere."""
+    """Return the data folder if `data_dir` is auto; None if no home is known."""
     environ = os.environ if environ is None else environ
     if base := environ.get("XDG_DATA_HOME") or environ.get("LOCALAPPDATA"):
         return Path(base) / "holdfast"
@@ -158,7 +157,7 @@ def user_data_folder(environ: Mapping[str, str] | None = None) -> Path | None:
 
 
 def environment_for_programs() -> dict[str, str]:
-    """The environment for programs of others: all but our own variables, which hold our secrets."""
+    """Return the environment for other programs, without our variables, which hold secrets."""
     return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
 
 
@@ -193,17 +192,17 @@ def _read(path: Path) -> str:
 def unknown_variables(
     keys: tuple[Key, ...], environ: Mapping[str, str], removed: Iterable[str]
 ) -> list[SettingsError]:
-    """Return a problem for each variable that begins like ours and sets nothing.
+    """Return a problem for each variable with our prefix that sets nothing.
 
-    Variables of removed settings are left to `gather`.
+    Variables of removed settings are reported by `gather`.
     """
     variables = {key.variable for key in keys}
-    known = variables | _RESERVED_VARIABLES | set(map(_variable, removed))
+    accepted = variables | _RESERVED_VARIABLES | set(map(_variable, removed))
     tables = tuple(f"{key.variable}{NESTED}" for key in keys if key.is_table)
     return [
         _unknown(_RawValue(name, environ[name], "environment"), variables)
         for name in sorted(environ)
-        if name.startswith(PREFIX) and name not in known and not name.startswith(tables)
+        if name.startswith(PREFIX) and name not in accepted and not name.startswith(tables)
     ]
 
 
@@ -242,7 +241,7 @@ def _unknown_table(
     )
 
 
-def _unfit(item: _RawValue, key: Key, error: ValueError) -> SettingsError:
+def _invalid_value(item: _RawValue, key: Key, error: ValueError) -> SettingsError:
     inside_table = key.is_table and " - at " in str(error)
     reason = f": {str(error)[:200]}" if inside_table else ""
     return SettingsError(
@@ -262,7 +261,7 @@ def _did_you_mean(word: str, names: Iterable[str]) -> str:
     return f"Did you mean {close[0]!r}?" if close else ""
 
 
-def joined(problems: list[SettingsError]) -> SettingsError:
+def join_problems(problems: list[SettingsError]) -> SettingsError:
     """Return one error that names every problem."""
     if len(problems) == 1:
         return problems[0]

@@ -1,8 +1,8 @@
-"""Every setting of Holdfast, with type, bounds, description and default.
+"""All settings of Holdfast, with type, bounds, description and default.
 
-table: the last of this folder; the answer cache, assembled turns and the servers are here, the rest
-in content, background and upstreams. From each field come the environment variable, the key of
-`holdfast.toml`, the checks, the output of `holdfast config` and the sample file.
+This module holds the settings of the answer cache, assembled turns and servers; `content`,
+`background` and `upstreams` hold the others. The environment variables, the file keys, the checks,
+`holdfast config` and the sample file are generated from the fields.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from holdfast.settings.upstreams import UpstreamSettings
 
 
 class Settings(UpstreamSettings, frozen=True, kw_only=True):
-    """Every setting of Holdfast. Add a key together with the code that obeys it."""
+    """All settings of Holdfast. Add a key together with the code that uses it."""
 
     removed: ClassVar[Mapping[str, str]] = REMOVED
 
@@ -175,12 +175,12 @@ class Settings(UpstreamSettings, frozen=True, kw_only=True):
 
     @property
     def data_folder(self) -> Path | None:
-        """The folder that `data_dir` means; None if there is nowhere."""
+        """Return the folder of `data_dir`; None if no home is known."""
         if self.data_dir == "auto":
             return user_data_folder()
         try:
             return Path(self.data_dir).expanduser()
-        except RuntimeError:  # a user whom nobody knows, or no home at all
+        except RuntimeError:  # unknown user, or no home folder
             raise SettingsError(
                 "there is no such home folder",
                 where="data_dir",
@@ -189,17 +189,17 @@ class Settings(UpstreamSettings, frozen=True, kw_only=True):
 
     @property
     def content_ttl_seconds(self) -> float | None:
-        """Seconds until stored content expires; None: never."""
+        """Return the seconds until stored content expires; None means never."""
         return _seconds(self.content_ttl_hours)
 
     @property
     def content_archive_ttl_seconds(self) -> float | None:
-        """Seconds until archived content expires; None: never."""
+        """Return the seconds until archived content expires; None means never."""
         return _seconds(self.content_archive_ttl_hours)
 
     @property
     def summarization_cache_ttl_seconds(self) -> float | None:
-        """Seconds until a stored summary expires; None: never."""
+        """Return the seconds until a stored summary expires; None means never."""
         return _seconds(self.summarization_cache_ttl_hours)
 
 

@@ -1,7 +1,4 @@
-"""Settings of the upstreams: addresses, keys, models and daily limits.
-
-upstreams: after background, before table.
-"""
+"""Settings of upstreams: addresses, keys, models and daily limits."""
 
 from __future__ import annotations
 

@@ -159,7 +159,10 @@ class TurnStore(ABC):
 
     @abstractmethod
     async def forget(self, scope: Scope, places: Sequence[int]) -> int:
-        """Remove turns without a trace, indexes included; return their number."""
+        """Remove turns without a trace, indexes and facts included; return their number.
+
+        A fact is removed if the turns, by id and session, were its only sources.
+        """
 
 
 def print_of(role: str, name: str, content: str, at: float | None) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from holdfast.search.arrays import Floats, Ints
-from holdfast.search.postings import Counts, TermIndex, decoded, merged
+from holdfast.search.postings import Counts, TermIndex, decode_counts, merge_counts
 from holdfast.search.vectors import unit_rows
 from holdfast.toolbox.tool_features import FIELDS, ToolFeatures, decode_features
 
@@ -40,15 +40,21 @@ class ToolIndex:
         self.vectors = self._stacked(parts, width) if width else None
 
     def _field(self, parts: Sequence[ToolFeatures], n: int) -> TermIndex:
-        return TermIndex(decoded([(part.fields[n], part.counts[n]) for part in parts]), self.size)
+        return TermIndex(
+            decode_counts([(part.fields[n], part.counts[n]) for part in parts]), self.size
+        )
 
     def _all_fields(self, parts: Sequence[ToolFeatures]) -> TermIndex:
         """Index all fields as one text."""
         fields = range(len(FIELDS))
-        columns = decoded([(part.fields[n], part.counts[n]) for n in fields for part in parts])
+        columns = decode_counts(
+            [(part.fields[n], part.counts[n]) for n in fields for part in parts]
+        )
         field, texts = np.divmod(columns.texts, max(self.size, 1))
         weights = np.fromiter(WEIGHT_OF_FIELD.values(), np.int64)[field]
-        return TermIndex(merged(Counts(columns.terms, texts, columns.counts * weights)), self.size)
+        return TermIndex(
+            merge_counts(Counts(columns.terms, texts, columns.counts * weights)), self.size
+        )
 
     def _stacked(self, parts: Sequence[ToolFeatures], width: int) -> Floats:
         """Return a vector of length 1 per tool; zeros for a tool without one.
@@ -64,4 +70,6 @@ class ToolIndex:
 
 def _gram_index(grams: Sequence[bytes]) -> TermIndex:
     """Index letter n-grams, each of which a tool has once."""
-    return TermIndex(decoded([(each, b"\1" * (len(each) // 4)) for each in grams]), len(grams))
+    return TermIndex(
+        decode_counts([(each, b"\1" * (len(each) // 4)) for each in grams]), len(grams)
+    )

@@ -19,8 +19,8 @@ import msgspec
 import numpy as np
 
 from holdfast.models.protocol import Embedder
-from holdfast.search.postings import encoded
-from holdfast.search.vectors import quantised
+from holdfast.search.postings import encode_counts
+from holdfast.search.vectors import quantise
 from holdfast.search.words import fold, number_of, parts_of, terms_of, words_of
 from holdfast.toolbox.tool import Tool
 
@@ -68,7 +68,7 @@ def encode_features(tools: Sequence[Tool], embedder: Embedder | None) -> list[by
     """Return each tool's encoded features; the embedder gets all texts in one call."""
     vectors = [b""] * len(tools)
     if embedder is not None and tools:
-        vectors = [vector.tobytes() for vector in quantised(_vectors(tools, embedder))]
+        vectors = [vector.tobytes() for vector in quantise(_vectors(tools, embedder))]
     return [
         msgspec.msgpack.encode(_extract(tool, vector))
         for tool, vector in zip(tools, vectors, strict=True)
@@ -88,7 +88,7 @@ def _vectors(tools: Sequence[Tool], embedder: Embedder) -> Any:
 
 def _extract(tool: Tool, vector: bytes) -> ToolFeatures:
     texts = (tool.name, tool.description, schema_text(tool.parameters), tool.server)
-    fields = [encoded(Counter(extract_terms(text[:_MOST_CHARACTERS]))) for text in texts]
+    fields = [encode_counts(Counter(extract_terms(text[:_MOST_CHARACTERS]))) for text in texts]
     grams = extract_grams(f"{tool.name} {tool.description[:_MOST_CHARACTERS]}")
     return ToolFeatures(
         fields=tuple(terms for terms, _ in fields),

@@ -16,7 +16,7 @@ import numpy as np
 from holdfast.models.protocol import Embedder
 from holdfast.search.arrays import Floats
 from holdfast.search.bm25 import USUAL
-from holdfast.search.fusion import summed, weighted
+from holdfast.search.fusion import add_signals, weight_signals
 from holdfast.search.postings import TermIndex
 from holdfast.search.top import best, largest
 from holdfast.toolbox.clauses import limit_length, split_request
@@ -83,8 +83,8 @@ class ToolSearch:
         clauses = split_request(query)
         rows = [query, *clauses] if len(clauses) > 1 else [query]
         signals = self.signals(rows, used or {})
-        parts = weighted(signals, self._shares(signals))
-        scores = summed(parts.values(), (len(rows), self.index.size))
+        parts = weight_signals(signals, self._shares(signals))
+        scores = add_signals(parts.values(), (len(rows), self.index.size))
         order = _fill_places(scores, k)
         highest: list[float] = scores[:, order].max(axis=0).tolist()
         return [

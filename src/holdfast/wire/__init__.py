@@ -1,10 +1,4 @@
-"""The wire layer: every provider's requests, read without losing a byte.
-
-long_strings → strict → blocks · surrogates · images → media → values · dialect → wishes → (one file
-per dialect) →
-rules → staying → frame · exchanges · message → conversation → withdrawing → detect → reader →
-thinking · validate → repair → entries · granting → convert, each using only what stands before it.
-"""
+"""Parse, edit and write every provider's requests without losing a byte."""
 
 from holdfast.wire.blocks import (
     Block,

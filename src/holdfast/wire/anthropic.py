@@ -1,4 +1,4 @@
-"""Anthropic Messages: content is text or a list of typed parts; results travel in user messages."""
+"""Anthropic Messages: content is text or a list of parts; user messages carry tool results."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ LISTS: tuple[Place, ...] = (("messages",),)
 INLINE_SYSTEM = False
 
 SERVER_USES = ("server_tool_use", "mcp_tool_use")
-"""Calls of tools that the provider runs; the result stands behind, in a block of its own."""
+"""Calls of tools that the provider runs; a later block of the same message holds the result."""
 
-# `system` inside the list is the mid-conversation instruction of the newest models.
+# The newest models accept `system` messages inside the list, as mid-conversation instructions.
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 
 
@@ -101,10 +101,10 @@ def _part(part: Any, place: Place, owner: Message | None) -> Block:
 
 
 def _kind_by_shape(part: dict[str, Any]) -> str | None:
-    """What a part without a type must be.
+    """Return the kind of a part without a type, inferred from its keys.
 
-    The API refuses it and says so. Taken for something unknown, its other half would be repaired
-    away as an orphan first, and the client would never hear of the type that it forgot.
+    The API rejects the part and names the error. As an unknown block, its counterpart would be
+    removed as an orphan first, and the client would never see the real error.
     """
     if "tool_use_id" in part:
         return "tool_result"
@@ -121,7 +121,7 @@ def tools(body: Any) -> tuple[Tool, ...]:
             description=take(tool, "description"),
             parameters=tool.get("input_schema"),
             place=("tools", i),
-            # Client tools have no type, or `custom`; the provider's own are dated.
+            # Client tools have no type or `custom`; the provider's own tools have dated types.
             hosted=tool.get("type", "custom") not in ("custom", None),
         )
         for i, tool in enumerate(offered)
@@ -180,7 +180,7 @@ def envelope(system: str, tools: Sequence[Tool], params: dict[str, Any]) -> dict
         for name in ("model", "max_tokens", "temperature", "top_p", "stream")
         if name in params
     }
-    # The one parameter that Anthropic requires and the others do not.
+    # Anthropic requires this parameter; the other dialects do not.
     body.setdefault("max_tokens", 4096)
     if "stop" in params:
         stop = params.pop("stop")

@@ -1,9 +1,7 @@
-"""The typed blocks that messages are made of, the same in every dialect.
+"""Typed blocks of a message, the same in every dialect.
 
-blocks: after strict, before the dialects; knows nothing about how a provider spells them.
-
-A block is a view: `place` says where it stands inside its message, so an edit can be made in the
-raw data. The representations hold sizes, never text, so that a block may be logged.
+A block is a view: `place` states its position inside the message, so an edit can change the raw
+data. Representations contain sizes, never text, so that blocks may be logged.
 """
 
 from __future__ import annotations
@@ -18,22 +16,22 @@ if TYPE_CHECKING:
     from holdfast.wire.message import Message
 
 Role = Literal["system", "user", "assistant", "tool"]
-"""Who speaks. `developer` reads as system, `model` as assistant, `function` as tool."""
+"""Speaker of a message. `developer` is read as system, `model` as assistant, `function` as tool."""
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):
-    """What all blocks share; not a kind of its own."""
+    """The common base of all blocks."""
 
     place: Place = ()
-    """Where the block stands inside its message (inside the body, for system blocks)."""
+    """Position of the block inside its message, or inside the body for system blocks."""
     slot: Place = ()
-    """Where a replacement of its content goes."""
+    """Position at which new content is written."""
     owner: Message | None = None
-    """The message that holds it; None for a system block outside the list of messages."""
+    """The message that contains the block; None for a system block outside the message list."""
 
     @property
     def path(self) -> str:
-        """The place as a path from the message: `content[0]`."""
+        """Return the place as a path from the message: `content[0]`."""
         return dotted(self.place, root="").lstrip(".")
 
     def __repr__(self) -> str:
@@ -50,33 +48,33 @@ class Text(Block, frozen=True, kw_only=True):
 
 
 class ToolCall(Block, frozen=True, kw_only=True):
-    """The model asks for a tool."""
+    """A tool call by the model."""
 
     id: str
-    """The call's id; empty where the dialect has none (Gemini before 3)."""
+    """Id of the call; empty in dialects without ids (Gemini before 3)."""
     name: str
     arguments: Any
-    """As the dialect carries them: JSON text (OpenAI) or a JSON value (the others)."""
+    """JSON text (OpenAI) or a JSON value (other dialects), as sent."""
 
 
 class ToolResult(Block, frozen=True, kw_only=True):
-    """The answer to a call."""
+    """The result of a tool call."""
 
     call_id: str
     name: str = ""
-    """The tool's name, where the dialect repeats it."""
+    """The tool's name, if the dialect repeats it."""
     text: str
-    """The text of the result; a JSON value is given as compact JSON text."""
+    """Text of the result; JSON values are given as compact JSON."""
     is_error: bool = False
     parts: tuple[Block, ...] = ()
-    """The blocks inside the result, where the dialect allows a list."""
+    """Blocks inside the result, if the dialect allows a list."""
 
     def __repr__(self) -> str:
         return f"<ToolResult at {self.path or '?'}, {len(self.text)} characters>"
 
 
 class Thinking(Block, frozen=True, kw_only=True):
-    """Reasoning of the model; signed or encrypted as a rule, so never edited."""
+    """Reasoning of the model, usually signed or encrypted and therefore never edited."""
 
     text: str
 
@@ -85,21 +83,21 @@ class Thinking(Block, frozen=True, kw_only=True):
 
 
 class Media(Block, frozen=True, kw_only=True):
-    """An image, a sound, a film or a document."""
+    """An image, audio, video or document."""
 
     kind: Literal["image", "audio", "video", "document"]
     media_type: str = ""
-    """As the request states it, such as `image/png`; empty if it does not."""
+    """Media type stated in the request, such as `image/png`; may be empty."""
 
 
 class Opaque(Block, frozen=True, kw_only=True):
-    """Anything else: kept and written as it is."""
+    """A block of unknown type, which is kept unchanged."""
 
     type: str
     opens: str = ""
-    """The id by which a later block refers to it, such as a server tool's result to its use."""
+    """Id by which a later block refers to this one, such as a server tool's result."""
     closes: str = ""
-    """The id of the earlier block that it belongs to."""
+    """Id of the earlier block to which this one belongs."""
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,23 +106,23 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     description: str = ""
     parameters: Any = None
-    """The JSON schema of the arguments."""
+    """JSON schema of the arguments."""
     place: Place = ()
-    """Where the definition stands inside the body."""
+    """Position of the definition inside the body."""
     hosted: bool = False
-    """True for a tool that the provider runs itself (web search, code execution)."""
+    """Whether the provider runs the tool itself (web search, code execution)."""
 
     def __repr__(self) -> str:
         return f"<Tool {self.name}>"
 
 
 def hollow(block: Block) -> Block:
-    """The same block without its texts: where it stands, and what can be written there."""
+    """Return the block without its texts, keeping its position and slot."""
     if isinstance(block, ToolResult):
         return msgspec.structs.replace(block, text="", parts=tuple(map(hollow, block.parts)))
     return msgspec.structs.replace(block, text="") if isinstance(block, Text) else block
 
 
 def text_of(block: Block) -> str:
-    """The text a block carries; empty for media, opaque blocks and calls."""
+    """Return the text of a block; empty for media, opaque blocks and calls."""
     return block.text if isinstance(block, (Text, ToolResult, Thinking)) else ""

@@ -1,7 +1,6 @@
-"""Requests that name content which the provider stores, such as the history before them.
+"""Requests that reference content stored at the provider, such as the earlier history.
 
-chained: after conversation, beside tools. OpenAI's Responses go on from an earlier response, or
-inside a conversation that lives at the provider.
+OpenAI Responses can continue an earlier response, or a conversation stored at the provider.
 """
 
 from __future__ import annotations
@@ -9,18 +8,18 @@ from __future__ import annotations
 from holdfast.wire.conversation import Conversation
 
 HELD_BY_PROVIDERS = ("previous_response_id", "conversation", "prompt", "cachedContent")
-"""Request fields that name such content: it may change, and no other provider has it."""
+"""Request fields that reference stored content: it may change, and no other provider has it."""
 _MOST_CHARACTERS = 200
-"""Of a name: those of OpenAI have some fifty, and what is longer is nobody's id."""
+"""Maximum characters of an id; OpenAI's have about fifty."""
 
 
 def held_fields(conversation: Conversation) -> list[str]:
-    """Return the fields of a request that name content which only its provider has."""
+    """Return the request's fields that reference content stored at its provider."""
     return [name for name in HELD_BY_PROVIDERS if conversation.rest.get(name)]
 
 
 def held_under(conversation: Conversation) -> str:
-    """The provider's name for what came before; empty if the request holds its whole history."""
+    """Return the provider's id of the preceding history; empty if the request has all of it."""
     if conversation.dialect != "openai-responses":
         return ""
     body = conversation.rest
@@ -28,13 +27,13 @@ def held_under(conversation: Conversation) -> str:
 
 
 def conversation_id(conversation: Conversation) -> str:
-    """The conversation at the provider that a request belongs to; it comes as text or an object."""
+    """Return the id of the provider's conversation; the field is a string or an object."""
     given = conversation.rest.get("conversation")
     return _name(given.get("id") if isinstance(given, dict) else given)
 
 
 def names_of_answer(asked: Conversation, answer_id: str) -> list[str]:
-    """The names under which the provider holds the history once it has answered."""
+    """Return the ids under which the provider stores the history after this response."""
     if asked.dialect != "openai-responses" or asked.rest.get("store") is False:
         return []
     return [name for name in (_name(answer_id), conversation_id(asked)) if name]

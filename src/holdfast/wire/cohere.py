@@ -1,6 +1,7 @@
-"""Cohere v2 chat: OpenAI's messages with Cohere's extras (`tool_plan`, documents as results).
+"""Cohere v2 chat: OpenAI's messages with extensions (`tool_plan`, documents as results).
 
-The older v1 shape (`message` and `chat_history`) is read too: its one message is the conversation.
+The older v1 format (`message` and `chat_history`) is parsed too, with `message` as the only
+message.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def blocks(message: Any, owner: Message | None) -> tuple[Block, ...]:
     if plan := take(message, "tool_plan"):
         return (Thinking(text=plan, place=("tool_plan",), owner=owner), *found)
     if message["role"] == "tool" and isinstance(message.get("content"), list):
-        # Results may be a list of documents; their data is the text.
+        # Results may be a list of documents, whose data is the text.
         result = found[0]
         assert isinstance(result, ToolResult)
         texts = (
@@ -101,6 +102,6 @@ def envelope(system: str, tools: Sequence[Tool], params: dict[str, Any]) -> dict
         choice = params.get("tool_choice")
         if choice in ("required", "none"):
             body["tool_choice"] = params.pop("tool_choice").upper()
-        elif choice == "auto":  # Cohere's way to say auto is to say nothing
+        elif choice == "auto":  # Cohere has no value for auto: it is the default
             params.pop("tool_choice")
     return body

@@ -1,9 +1,8 @@
-"""A request as a conversation: a view over its raw bytes, and edits that return a new one.
+"""A request as an immutable view over its raw bytes; each edit returns a new conversation.
 
-conversation: after the dialects and their rules; the rest of Holdfast works on this.
-
-A message keeps the very bytes it came in and is parsed when someone looks. An edit re-writes the
-smallest JSON value that changed and shares everything else, so what was sent once stays identical.
+A message keeps its original bytes and is parsed on demand. An edit rewrites the smallest JSON value
+that changed and shares everything else, so that bytes already sent stay identical and the
+provider's prompt cache stays valid.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from holdfast.wire.pointing import Place, dotted
 from holdfast.wire.rules.rule import Context, Seen, check_all, check_at
 from holdfast.wire.strict import Limits, decode, encode, parse, splice, to_bytes
 
-# What an entry may be made of, by who speaks.
+# Block types allowed in an inserted entry, by role.
 _SAYS: dict[Role, tuple[type[Block], ...]] = {
     "system": (Text,),
     "user": (Text,),
@@ -42,7 +41,7 @@ _SAYS: dict[Role, tuple[type[Block], ...]] = {
 
 
 class Conversation:
-    """A request: system, tools and messages, as a view over its raw data."""
+    """A request with system text, tools and messages, as a view over its raw bytes."""
 
     __slots__ = (
         "__weakref__",
@@ -59,7 +58,7 @@ class Conversation:
         "written",
     )
 
-    def __init__(  # noqa: PLR0913 - what is known of a request, by name
+    def __init__(  # noqa: PLR0913 - named arguments
         self,
         dialect: Dialect,
         frame: Frame,
@@ -73,19 +72,19 @@ class Conversation:
         even: bool = True,
     ) -> None:
         self.dialect = dialect.NAME
-        """The name of the dialect, such as `anthropic`."""
+        """Name of the dialect, such as `anthropic`."""
         self.frame = frame
-        """The bytes around the messages."""
+        """Bytes around the messages."""
         self.messages = messages
-        """All messages in order, system messages in the list included."""
+        """All messages in order, including system messages in the list."""
         self.source = source
-        """The bytes this was read from; None after an edit."""
+        """Bytes from which the request was parsed; None after an edit."""
         self.extends = extends
-        """The messages of the request before, if these begin with them: see `begins_with`."""
+        """Messages of the previous request if they are a prefix of these; see `begins_with`."""
         self.even = even
-        """Whether the same stands between all messages."""
+        """Whether all gaps between messages are equal."""
         self.written: bytes | None = None
-        """The bytes it went out as, if it was edited: the next request may begin with them."""
+        """Bytes that were sent, if the request was edited; the next request may begin with them."""
         self._dialect = dialect
         self._body = body
         self._tools = tools
@@ -93,58 +92,59 @@ class Conversation:
 
     @property
     def rest(self) -> Any:
-        """The body as a JSON value, with its list of messages empty."""
+        """Return the body as a JSON value, with an empty message list."""
         if self._body is None:
             self._body = parse(self.frame.hollow)
         return self._body
 
     @property
     def model(self) -> str | None:
-        """The model that the body names; None if it stands in the URL."""
+        """Return the model named in the body; None if the URL names it."""
         model = self._dialect.params(self.rest).get("model")
         return model if isinstance(model, str) else None
 
     @property
     def system(self) -> tuple[Block, ...]:
-        """The system blocks, wherever the dialect puts them."""
+        """Return the system blocks, wherever the dialect puts them."""
         inside = (block for m in self.messages if m.role == "system" for block in m.blocks)
         return (*self._dialect.system(self.rest), *inside)
 
     @property
     def leading_system(self) -> tuple[Block, ...]:
-        """The system blocks before the first message of anybody else."""
+        """Return the system blocks before the first other message."""
         leading = takewhile(lambda message: message.role == "system", self.messages)
         inside = (block for message in leading for block in message.blocks)
         return (*self._dialect.system(self.rest), *inside)
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tools that the request offers."""
-        if self._tools is None:  # some clients offer a hundred, and ten steps look at them
+        """Return the tools that the request offers."""
+        if self._tools is None:  # cached: some clients offer a hundred, and ten steps read them
             self._tools = self._dialect.tools(self.rest)
         return self._tools
 
     @property
     def tools_if_read(self) -> tuple[Tool, ...] | None:
-        """The tools for a request with the same body around its messages; None if not read yet."""
+        """Return the tools if they were parsed already, for a request with the same frame."""
         return self._tools
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
-        """The messages in groups that must move together."""
+        """Return the messages in groups that must move together."""
         if self._exchanges is None:
             self._exchanges = tuple(group(self.messages))
         return self._exchanges
 
     def begins_with(self, messages: tuple[Message, ...]) -> bool:
-        """Whether its first messages are these, the very same objects.
+        """Return whether the first messages are these same objects.
 
-        That of the request before is known; to read 100,000 pointers again takes a millisecond.
+        The previous request's messages are recognised by identity, because comparing 100,000
+        pointers takes a millisecond.
         """
         return messages is self.extends or self.messages[: len(messages)] == messages
 
     def path(self, block: Block) -> str:
-        """The path of a block from the root of the body: `$.messages[3].content[0]`."""
+        """Return the path of a block from the root of the body: `$.messages[3].content[0]`."""
         if block.owner is None:
             return dotted(block.place)
         index = self._index(block.owner)
@@ -156,14 +156,14 @@ class Conversation:
     # --- edits ---------------------------------------------------------------------------------
 
     def replace(self, block: Block, text: str) -> Conversation:
-        """Make a block say `text`: a text, a tool result, a call's arguments (JSON), or media.
+        """Replace the content of a text, a tool result, a call's arguments (JSON) or media.
 
-        Thinking and opaque blocks are signed or unknown, and are never edited.
+        Thinking and opaque blocks are signed or unknown and cannot be edited.
         """
         return self.replace_all([(block, text)])
 
     def replace_all(self, changes: Iterable[tuple[Block, str]]) -> Conversation:
-        """Make several replacements at once, each message re-written once."""
+        """Replace several blocks, rewriting each message once."""
         changes = list(changes)
         self._refuse_nested([block for block, _ in changes])
         messages = list(self.messages)
@@ -188,7 +188,7 @@ class Conversation:
         return self._edited(frame, tuple(messages), touched=touched, seams=seams)
 
     def drop(self, *exchanges: Exchange) -> Conversation:
-        """Take whole exchanges out."""
+        """Remove complete exchanges."""
         gone: set[int] = set()
         for exchange in exchanges:
             if self.messages[exchange.start : exchange.stop] != exchange.messages:
@@ -212,9 +212,9 @@ class Conversation:
         return self._edited(self.frame, messages, touched=(), seams=seams)
 
     def insert(self, index: int, *messages: Entry | Mapping[str, Any]) -> Conversation:
-        """Put messages in before the message at `index`, which must begin an exchange.
+        """Insert messages before the message at `index`, which must start an exchange.
 
-        A message is a JSON value of this dialect, or an Entry that is written in it.
+        A message is a JSON value in this dialect, or an `Entry` to be written in it.
         """
         starts = {exchange.start for exchange in self.exchanges} | {len(self.messages)}
         if index not in starts:
@@ -243,7 +243,7 @@ class Conversation:
     def with_messages(
         self, messages: tuple[Message, ...], extends: tuple[Message, ...] = ()
     ) -> Conversation:
-        """This request with other messages, unchecked: for repair and conversion."""
+        """Return this request with other messages, unvalidated, for repair and conversion."""
         return Conversation(
             self._dialect,
             self.frame,
@@ -254,7 +254,7 @@ class Conversation:
         )
 
     def with_frame(self, frame: Frame) -> Conversation:
-        """These messages in another body, unchecked."""
+        """Return these messages in another frame, without validation."""
         return Conversation(
             self._dialect,
             frame,
@@ -264,17 +264,17 @@ class Conversation:
         )
 
     def with_field(self, name: str, value: Any) -> Conversation:
-        """These messages in the same body with one of its own fields set, unchecked."""
+        """Return this request with one field of its body set, without validation."""
         return self.with_body(splice(self.frame.hollow, (name,), encode(value)))
 
     def with_body(self, hollow: bytes) -> Conversation:
-        """Return these messages in another body, given without messages, unchecked."""
+        """Return these messages in another body, given without messages; no validation."""
         return self.with_frame(self._frame_of(hollow))
 
-    # --- how edits are made --------------------------------------------------------------------
+    # --- helpers for edits ------------------------------------------------------------------------
 
     def _frame_of(self, hollow: bytes) -> Frame:
-        """The frame of another body without messages, with the gaps of this one."""
+        """Return the frame of another body without messages, with this request's gap."""
         frame, _ = take_apart(hollow, self._dialect)
         return msgspec.structs.replace(frame, gap=self.frame.gap)
 
@@ -297,7 +297,7 @@ class Conversation:
         return self._dialect.content(block, text)
 
     def _refuse_nested(self, blocks: list[Block]) -> None:
-        """Refuse to replace a tool's result and a part of it at once: one of them would be lost."""
+        """Raise if a tool result and its part are replaced together: one change would be lost."""
         slots = {(id(block.owner), block.slot) for block in blocks}
         for block in blocks:
             holders = (block.slot[:n] for n in range(1, len(block.slot)))
@@ -309,7 +309,7 @@ class Conversation:
                 )
 
     def _made(self, message: Entry | Mapping[str, Any], number: int) -> list[Message]:
-        """A message to insert, in this dialect."""
+        """Return the messages to insert, written in this dialect."""
         where = dotted((number,), root="insert")
         role = message.role if isinstance(message, Entry) else None
         if isinstance(message, Entry):
@@ -342,7 +342,7 @@ class Conversation:
         touched: Collection[int],
         seams: Collection[int],
     ) -> Conversation:
-        """The edited conversation, unless the edit breaks a rule that was kept before."""
+        """Return the edited conversation; raise if the edit breaks a rule obeyed before."""
         edited = Conversation(self._dialect, frame, messages)
         if frame is self.frame:
             edited._body, edited._tools = self._body, self._tools
@@ -365,7 +365,7 @@ class Conversation:
             )
 
     def _as_list(self) -> Conversation:
-        """This conversation with its messages in a list, where the body has a single string."""
+        """Return this conversation with a message list, if the body has a single string instead."""
         if not self.frame.bare:
             return self
         entry = Entry("user", self.messages[0].blocks)
@@ -397,13 +397,14 @@ class Conversation:
         return dotted(self.frame.place)
 
     def message_place(self, index: int) -> Place:
-        """Where a message stands in the body."""
+        """Return the position of a message in the body."""
         return self.frame.place if self.frame.bare else (*self.frame.place, index)
 
-    # --- what rules look at --------------------------------------------------------------------
+    # --- input of the rules
+    # ------------------------------------------------------------------------
 
     def context(self, model: str | None = None) -> Context:
-        """What rules need to know beside the messages."""
+        """Return what rules need besides the messages."""
         return Context(
             self.dialect,
             model or self.model or "",
@@ -413,5 +414,5 @@ class Conversation:
         )
 
     def seen(self) -> Sequence[Seen]:
-        """The messages as rules look at them, each parsed when it is looked at."""
+        """Return the messages as rules read them, parsed on demand."""
         return SeenMessages(self.messages, self.message_place)

@@ -102,7 +102,7 @@ def _part_text(part: dict[str, Any]) -> str:
 
 
 def request(body: Any) -> tuple[dict[str, Any], Place]:
-    """The request itself and its place: CountTokens wraps it."""
+    """Return the request and its position in the body; CountTokens wraps it."""
     wrapped = inner(body, "input", "converse") if "messages" not in body else {}
     return (wrapped, ("input", "converse")) if wrapped else (body, ())
 
@@ -185,7 +185,7 @@ def params(body: Any) -> dict[str, Any]:
 def envelope(system: str, tools: Sequence[Tool], params: dict[str, Any]) -> dict[str, Any]:
     body: dict[str, Any] = {}
     params.pop("model", None)  # in the URL
-    params.pop("stream", None)  # likewise
+    params.pop("stream", None)  # in the URL
     if isinstance(params.get("stop"), str):
         params["stop"] = [params["stop"]]
     config = {native: params.pop(name) for name, native in _NAMES.items() if name in params}

@@ -1,6 +1,6 @@
-"""Write a request in another dialect: what both can say is carried over, the rest is listed.
+"""Convert a request to another dialect, and list what is lost.
 
-convert: after entries and granting. Goes through entries, the form that belongs to no dialect.
+The conversion goes through dialect-independent entries.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DEFAULT_LIMITS = Limits()
 
 
 class Converted(msgspec.Struct, frozen=True):
-    """A request in its new dialect, and what it lost on the way."""
+    """A converted request with its losses."""
 
     body: bytes
     lost: tuple[Loss, ...]
@@ -43,14 +43,14 @@ class Converted(msgspec.Struct, frozen=True):
 
 
 class Answerer(msgspec.Struct, frozen=True, kw_only=True):
-    """Who will answer a request, where that is another than it names."""
+    """The model that will answer, if it differs from the requested one."""
 
     model: str = ""
-    """Its name; what this model is not known to take is not asked of it."""
+    """Name of the model; parameters that it is not known to accept are dropped."""
     streams: bool | None = None
-    """Whether it is to stream; None where the request says so itself, which Gemini's do not."""
+    """Whether to stream; None keeps the request's own value, which Gemini requests lack."""
     output_limit: int = 4096
-    """The longest answer: for Anthropic, which demands a limit where the request has none."""
+    """Maximum answer tokens for Anthropic, which requires a limit, if the request has none."""
 
 
 _AS_ASKED = Answerer()
@@ -64,11 +64,11 @@ def convert(
     answerer: Answerer = _AS_ASKED,
     limits: Limits = _DEFAULT_LIMITS,
 ) -> Converted:
-    """Write a request, read in `dialect` or detected, in the dialect `to`, for its `answerer`.
+    """Convert a request from `dialect` (or the detected one) to the dialect `to`.
 
-    Messages with their images and documents, system text, client tools, the form of the answer
-    and the common parameters are carried over; past thinking, hosted tools and what only one
-    dialect knows are not, and are listed as lost.
+    Messages with images and documents, system text, client tools, the answer's format and the
+    common parameters are converted. Earlier thinking, hosted tools and dialect-specific features
+    are listed as lost.
     """
     source = body if isinstance(body, Conversation) else read(body, dialect, limits=limits)
     target = dialect_named(to)
@@ -88,8 +88,8 @@ def convert(
         _speak_as_service(converted, model, lost)
     elif target.NAME == "gemini" and _SIGNED_MODELS.search(model):
         _stand_in_for_signatures(converted["contents"], lost)
-    # A prefill, an answer on its own, text that one dialect takes and the other does not: what
-    # the new dialect forbids is mended, and is a loss like the others.
+    # A prefill, a leading answer, text that only one dialect allows: repairs for the new dialect
+    # are losses as well.
     repaired = repair(encode(converted), to, limits=limits)
     lost.extend(
         Loss(action.path, f"{action.message} ({action.rule})") for action in repaired.actions
@@ -98,7 +98,7 @@ def convert(
 
 
 def _said(source: Conversation, target: Dialect, lost: list[Loss]) -> tuple[str, list[Entry]]:
-    """The system text and the messages, each where the new dialect wants it."""
+    """Return the system text and the messages where the target dialect expects them."""
     entries = entries_of(source, target.NAME, lost)
     system = join_text(dialect_named(source.dialect).system(source.rest))
     if target.INLINE_SYSTEM:
@@ -109,7 +109,8 @@ def _said(source: Conversation, target: Dialect, lost: list[Loss]) -> tuple[str,
         inline = [block for entry in entries if entry.role == "system" for block in entry.blocks]
         system = "\n\n".join(filter(None, (system, join_text(inline))))
         entries = [entry for entry in entries if entry.role != "system"]
-        if system and not entries:  # a request of instructions only: they become the question
+        # only instructions: Anthropic requires a user message, so they become one
+        if system and not entries:
             entries, system = [Entry("user", (Text(text=system),))], ""
     entries = merged(entries)
     if target.NAME not in RESULTS_HOLD_MEDIA:
@@ -136,7 +137,7 @@ def _tools(
             tools.append(msgspec.structs.replace(tool, parameters=json_schema(tool.parameters)))
         else:
             tools.append(tool)
-    if target.NAME == "converse" and not tools:  # Bedrock refuses calls without tools (B7)
+    if target.NAME == "converse" and not tools:  # Bedrock rejects calls without tool definitions
         tools = _used_tools(entries)
         lost.extend(Loss("$.tools", "the schema of a tool that is used") for _ in tools)
     return tools
@@ -145,7 +146,7 @@ def _tools(
 def _params(
     source: Conversation, target: Dialect, answerer: Answerer, lost: list[Loss]
 ) -> dict[str, Any]:
-    """The common parameters, with those that are the answerer's."""
+    """Return the common parameters, with the answering model's values."""
     params = dialect_named(source.dialect).params(source.rest)
     for name, value in list(params.items()):
         if value is None or (name == "tool_choice" and not _is_common_choice(value)):
@@ -163,7 +164,7 @@ def _params(
 
 
 def _shared_model(source: Conversation, target: Dialect) -> str:
-    """The model that the request names, where the new dialect is of the same provider."""
+    """Return the requested model if both dialects belong to the same provider."""
     return (source.model or "") if _is_openai(source.dialect) and _is_openai(target.NAME) else ""
 
 
@@ -178,25 +179,25 @@ _ANY_TEXT = {
 }
 
 
-# OpenAI's own models refuse the old name; Ollama and other services know only that one.
+# OpenAI's own models reject `max_tokens`; Ollama and other services accept only that name.
 _OPENAI_MODELS = re.compile(r"(?:^|/)(?:o\d|gpt-(?!oss)|chatgpt|codex|computer-use)")
 _MOST_STOPS = 4
 
 
 def _speak_as_service(body: dict[str, Any], model: str, lost: list[Loss]) -> None:
-    """What chat's many services differ in, and what a stream of theirs must be asked for."""
+    """Apply the differences between services that use Chat Completions."""
     if "max_completion_tokens" in body and model and not _OPENAI_MODELS.search(model):
         body["max_tokens"] = body.pop("max_completion_tokens")
     stops = body.get("stop")
     if isinstance(stops, list) and len(stops) > _MOST_STOPS:
         body["stop"] = stops[:_MOST_STOPS]
         lost.append(Loss("$.stop", f"stop sequences beyond {_MOST_STOPS}"))
-    if body.get("stream") is True:  # the others report usage always
+    if body.get("stream") is True:  # the other dialects always report usage
         body["stream_options"] = {"include_usage": True}
 
 
-# Gemini 3 refuses calls of the current turn without a signature (G5), and documents what stands
-# for it in calls of another model: ai.google.dev, thought signatures.
+# Gemini 3 rejects calls of the current turn without a signature, and documents this value for calls
+# of other models: ai.google.dev, thought signatures.
 _SIGNED_MODELS = re.compile(r"gemini-(?:[3-9]|\d\d)")
 _NO_SIGNATURE = "skip_thought_signature_validator"
 
@@ -219,14 +220,14 @@ def _used_tools(entries: list[Entry]) -> list[Tool]:
 
 
 def _is_common_choice(choice: Any) -> bool:
-    """Whether a choice of tools is of a form that the dialects share."""
+    """Return whether a tool choice has a form that all dialects share."""
     if isinstance(choice, dict):
         return choice.keys() == {"name"} and isinstance(choice["name"], str)
     return choice in ("auto", "required", "none")
 
 
 def _unknown_fields(source: Conversation) -> list[Loss]:
-    """The body's own fields that conversion does not know."""
+    """Return the body's fields that conversion does not know, as losses."""
     known = _KNOWN | FIELDS.get(source.dialect, frozenset()) | {str(source.frame.place[0])}
     losses = [
         Loss(dotted((key,)), "a field of this dialect only")

@@ -1,7 +1,4 @@
-"""Guess the dialect of a body from its shape.
-
-detect: after frame; looks at the body's own keys first, then at its first messages.
-"""
+"""Detect the dialect of a body from its keys, then from its first messages."""
 
 from __future__ import annotations
 
@@ -15,9 +12,9 @@ from holdfast.wire.frame import top_level
 from holdfast.wire.strict import Limits, fields, items, parse, to_checked_bytes
 from holdfast.wire.values import take
 
-# What not all dialects have: keys of the body, of a message or of a part. Each is worth a point,
-# so that one odd key from a gateway does not decide against everything else. Cohere speaks
-# OpenAI's messages and is told from it by what is its own; in doubt it is OpenAI's.
+# Keys that only some dialects use, in the body, a message or a part. Each scores one point, so that
+# one unusual key from a gateway does not decide alone. Cohere uses OpenAI's messages and is
+# recognised by its own keys; a tie means OpenAI.
 _BODY_KEYS: dict[str, frozenset[str]] = {
     "openai-chat": frozenset(
         "max_completion_tokens stream_options response_format n logprobs "
@@ -59,12 +56,12 @@ _DEFAULT_LIMITS = Limits()
 
 
 def detect(body: object, *, limits: Limits = _DEFAULT_LIMITS) -> str:
-    """Name the dialect that a body is most likely in; raise ShapeError if none fits."""
+    """Return the most likely dialect of a body; raise `ShapeError` if none fits."""
     return guess(to_checked_bytes(body, limits))
 
 
 def guess(raw: bytes) -> str:
-    """Like `detect`, for bytes that are within the limits already."""
+    """Detect the dialect of bytes that are already checked against the limits."""
     top = top_level(raw)
     if "contents" in top or "generateContentRequest" in top:
         return "gemini"
@@ -92,11 +89,11 @@ def _by_messages(top: dict[str, msgspec.Raw]) -> str:
         native = b'"input_schema"' in bytes(top["tools"])
         for dialect in ("anthropic",) if native else ("openai-chat", "cohere"):
             score[dialect] += 1
-    # A bare name of the vendor's own model; gateways put the vendor before it (`anthropic/…`).
+    # A bare name of the vendor's own model; gateways prefix the vendor (`anthropic/…`).
     model = bytes(top.get("model", b""))
     score["anthropic"] += model.startswith((b'"claude', b'"anthropic.claude')) * 3
     score["cohere"] += model.startswith((b'"command', b'"c4ai', b'"north')) * 5
-    if "max_tokens" not in top:  # Anthropic requires it, but for counting, which never streams
+    if "max_tokens" not in top:  # Anthropic requires it except for counting, which never streams
         score["anthropic"] -= 4 if "stream" in top else 2
     if "model" not in top and "anthropic_version" not in top:
         score["converse"] += 1
@@ -105,14 +102,14 @@ def _by_messages(top: dict[str, msgspec.Raw]) -> str:
 
 
 def _weigh(message: dict[str, Any], score: dict[str, int]) -> None:
-    """Add what one message says for and against each dialect."""
+    """Add the points that one message scores for each dialect."""
     for dialect, keys in _MESSAGE_KEYS.items():
         score[dialect] += len(keys & message.keys())
     for dialect, roles in _ROLES.items():
         score[dialect] += take(message, "role") in roles
     content = message.get("content")
     if isinstance(content, str):
-        score["converse"] -= 1  # always a list there
+        score["converse"] -= 1  # Converse content is always a list
     for part in content if isinstance(content, list) else ():
         if isinstance(part, dict) and "type" not in part:
             score["converse"] += 1

@@ -1,7 +1,4 @@
-"""What a dialect is: the handful of functions that every provider file defines.
-
-dialect: after blocks; the provider files follow this shape, conversation.py uses it.
-"""
+"""The interface of a dialect: the functions that every provider module defines."""
 
 from __future__ import annotations
 
@@ -20,63 +17,63 @@ if TYPE_CHECKING:
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A message in no dialect: the form that conversion goes through."""
+    """A dialect-independent message, used for conversion."""
 
     role: Role
     blocks: tuple[Block, ...]
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """Something a conversion could not carry over."""
+    """A part of a request that a conversion lost."""
 
     path: str
     message: str
 
 
 class Dialect(Protocol):
-    """One provider's way to write a request. Each is a module with these names."""
+    """One provider's request format. Each implementation is a module with these names."""
 
     @property
     def NAME(self) -> str:
-        """The dialect's name, as users write it."""
+        """Name of the dialect, as users write it."""
 
     @property
     def LISTS(self) -> tuple[Place, ...]:
-        """The places where the list of messages may stand, the usual one first."""
+        """Possible positions of the message list, the usual one first."""
 
     @property
     def INLINE_SYSTEM(self) -> bool:
-        """Whether system text is a message in the list rather than a field beside it."""
+        """Whether system text is a message in the list rather than a separate field."""
 
     def check(self, message: Any, place: Place) -> Role:
-        """Give the role of a message, or raise ShapeError if it is not one."""
+        """Return the role of a message; raise `ShapeError` if it is invalid."""
 
     def blocks(self, message: Any, owner: Message | None) -> tuple[Block, ...]:
-        """View a checked message as blocks. Never fails: what is unknown is opaque."""
+        """Return a checked message as blocks. Never fails: unknown parts become opaque blocks."""
 
     def system(self, body: Any) -> tuple[Block, ...]:
-        """The system blocks that stand outside the list of messages."""
+        """Return the system blocks outside the message list."""
 
     def tools(self, body: Any) -> tuple[Tool, ...]:
-        """The tools that the request offers."""
+        """Return the tools that the request offers."""
 
     def content(self, block: Block, text: str) -> Any:
-        """The JSON value that goes into the block's slot to make it say `text`."""
+        """Return the JSON value to write into a block's slot so that it contains `text`."""
 
     def compose(self, entries: Sequence[Entry]) -> list[Any]:
-        """Write entries (text, calls and results only) as messages of this dialect."""
+        """Return entries (text, calls and results only) as messages of this dialect."""
 
     def envelope(
         self, system: str, tools: Sequence[Tool], params: dict[str, Any]
     ) -> dict[str, Any]:
-        """The body around the messages; takes out of `params` what it could express."""
+        """Return the body around the messages; remove the parameters it expresses from `params`."""
 
     def params(self, body: Any) -> dict[str, Any]:
-        """The generation parameters, under their common names; see convert.py."""
+        """Return the generation parameters under their common names; see convert.py."""
 
 
 def by_turns(entries: Sequence[Entry], part: Callable[[Block], Any]) -> list[Any]:
-    """Compose messages of user and assistant by turns: results and the user's words share one."""
+    """Return messages with alternating roles; results and user text share one message."""
     messages: list[Any] = []
     for entry in entries:
         role = "assistant" if entry.role == "assistant" else "user"
@@ -89,9 +86,9 @@ def by_turns(entries: Sequence[Entry], part: Callable[[Block], Any]) -> list[Any
 
 
 def role_of(message: Any, roles: dict[str, Role], place: Place) -> Role:
-    """The role of a message, or ShapeError with the roles there are."""
+    """Return the role of a message; raise `ShapeError` with the valid roles."""
     if not isinstance(message, dict):
-        # A text in the place of the list is read as one message, for Responses takes it so.
+        # A string instead of the list is parsed as one message, because Responses accepts that.
         is_list = bool(place) and isinstance(place[-1], str)
         raise misshapen(message, place, "a list of messages" if is_list else "an object")
     name = message.get("role")
@@ -106,7 +103,7 @@ def role_of(message: Any, roles: dict[str, Role], place: Place) -> Role:
 
 
 def misshapen(value: Any, place: Place, wanted: str) -> ShapeError:
-    """The error for a value of the wrong type."""
+    """Return the error for a value of the wrong type."""
     return ShapeError(
         f"expected {wanted}, found {json_type(value)}",
         where=dotted(place),

@@ -1,7 +1,4 @@
-"""A request's messages in no dialect: what conversion goes through on its way to another.
-
-entries: after repair, before convert. What does not come along is listed as lost, with its place.
-"""
+"""Convert messages to dialect-independent entries, and list what is lost."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from holdfast.wire.values import UniqueNames, join_text, take
 
 
 def custom_tools(conversation: Conversation) -> frozenset[str]:
-    """The tools of a request whose input is any text, which only OpenAI's dialects have."""
+    """Return the names of tools with free-form input, which only OpenAI's dialects have."""
     if not conversation.dialect.startswith("openai-"):
         return frozenset()
     offered = conversation.rest.get("tools")
@@ -31,7 +28,7 @@ def custom_tools(conversation: Conversation) -> frozenset[str]:
 
 
 def entries_of(source: Conversation, to: str, lost: list[Loss]) -> list[Entry]:
-    """What a request says, each speaker's words and calls in the form of no dialect."""
+    """Return the messages of a request as entries."""
     carrier = _Carrier(source, to, lost)
     entries: list[Entry] = []
     for message in source.messages:
@@ -53,12 +50,12 @@ def entries_of(source: Conversation, to: str, lost: list[Loss]) -> list[Entry]:
 
 
 RESULTS_HOLD_MEDIA = ("anthropic", "openai-responses")
-"""Elsewhere a tool's result is text, and its images follow as the user's."""
+"""Dialects whose tool results may contain media. Elsewhere media follow as user content."""
 _MARKS_ERRORS = ("anthropic", "converse", "gemini")
 
 
 class _Carrier:
-    """Takes blocks out of their dialect, and lists what does not come along."""
+    """Converts blocks to dialect-independent ones and records losses."""
 
     def __init__(self, source: Conversation, to: str, lost: list[Loss]) -> None:
         self._source = source
@@ -119,7 +116,7 @@ def _value_at(block: Block) -> Any:
 
 
 def media_behind_results(entries: list[Entry]) -> list[Entry]:
-    """Put what results hold beside text behind them, as the user's: all results stay together."""
+    """Move the media of tool results into a user entry after them; the results stay together."""
     moved: list[Entry] = []
     for entry in entries:
         media: list[Block] = []
@@ -141,7 +138,7 @@ def media_behind_results(entries: list[Entry]) -> list[Entry]:
 
 
 def merged(entries: list[Entry]) -> list[Entry]:
-    """Join what one speaker said in a row, as some dialects part it into items."""
+    """Merge consecutive entries of one speaker, which some dialects split into items."""
     merged: list[Entry] = []
     for entry in entries:
         if merged and merged[-1].role == entry.role and entry.role in ("assistant", "tool"):
@@ -152,7 +149,7 @@ def merged(entries: list[Entry]) -> list[Entry]:
 
 
 def _texts_first(role: Role, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-    # Text behind a call is refused by Anthropic (A4).
+    # Anthropic rejects text after a call.
     return (
         tuple(sorted(blocks, key=lambda b: isinstance(b, ToolCall)))
         if role == "assistant"
@@ -161,12 +158,12 @@ def _texts_first(role: Role, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
 
 
 class _FreshIds:
-    """Call ids that every dialect takes: plain letters, at most 40, unique, and never empty."""
+    """Generates call ids for every dialect: plain, at most 40 characters, unique, not empty."""
 
     def __init__(self) -> None:
         self._names = UniqueNames()
-        self._open: dict[str, str] = {}  # new id and name of each call that waits for a result
-        # The new ids in order, by what a result may know of its call: id, name, or nothing.
+        self._open: dict[str, str] = {}  # new id and name of each call without a result
+        # The new ids in order, by the id, the name, or nothing that a result may state.
         self._waiting: dict[tuple[str, str], deque[str]] = defaultdict(deque)
 
     def of_call(self, old: str, name: str) -> str:
@@ -178,7 +175,7 @@ class _FreshIds:
         return new
 
     def of_result(self, old: str, name: str) -> tuple[str, str]:
-        """The id and name of the call that is answered: by id, else by name, else the oldest."""
+        """Return id and name of the answered call: by id, else by name, else the oldest."""
         for clue in (("id", old),) if old else (("name", name), ("any", "")):
             waiting = self._waiting[clue]
             while waiting:

@@ -1,15 +1,9 @@
-"""Group messages into exchanges, the unit that everything later moves.
+"""Group messages into exchanges, the unit that is moved, folded or dropped.
 
-exchanges: used by conversation; knows blocks, not dialects.
-
-A call and its results are one exchange, the whole parallel batch included: separated, every
-provider refuses the request. So are a server tool's use and its result, a search for tools and
-what it gave, a program and its output, with all that stands between them.
-
-What must stay where it is, whatever is folded around it, is an exchange of its own. Such messages
-act by their place: a compaction stands for all before it and must come first, and tools that were
-added or found in the middle can be called only behind the message that brought them. Moved, folded
-or dropped, the provider refuses what follows.
+A call and its results, including parallel ones, form one exchange, because providers reject them
+separately; so do a server tool's use and result. A message whose position matters is an exchange of
+its own: a compaction must come first because it replaces everything before it, and added or found
+tools can only be called after the message that brought them.
 """
 
 from __future__ import annotations
@@ -29,44 +23,46 @@ Kind = Literal["system", "user", "assistant", "tool"]
 
 STAYING = frozenset(
     {
-        # Anthropic: first in messages, signed (errors compaction_block_misplaced, _incomplete_turn)
+        # Anthropic: must be first in the message list and is signed (errors
+        # compaction_block_misplaced, _incomplete_turn).
         "compaction",
-        # Anthropic: tools added in the middle; tools that a search has found (CLIProxyAPI#1547)
+        # Anthropic: tools added in mid-conversation, and tools found by a search
+        # (CLIProxyAPI#1547).
         "tool_addition",
         "tool_removal",
         "tool_reference",
         "tool_search_tool_result",
-        # OpenAI Responses: the same, and the order to compact, which must come last
+        # OpenAI Responses: the same, and the command to compact, which must come last.
         "additional_tools",
         "compaction_trigger",
         "tool_search_call",
         "tool_search_output",
-        # It stands for an item that nobody here has seen: it may be half of a pair
+        # Refers to an item stored at the provider, which may be half of a pair.
         "item_reference",
     }
 )
-"""Types of blocks and items."""
+"""Types of blocks and items that must keep their position."""
 
 
 class Exchange(msgspec.Struct, frozen=True):
-    """A system message, a user turn, or an assistant turn with its calls and all their results."""
+    """A system message, a user turn, or an assistant turn with its calls and their results."""
 
     kind: Kind
-    """`tool` for an assistant turn that calls tools, else the role."""
+    """`tool` for an assistant turn with tool calls, otherwise the role."""
     start: int
-    """Index of its first message."""
+    """Index of the first message."""
     messages: tuple[Message, ...]
     complete: bool = True
-    """False if a call has no result or a result no call."""
+    """Whether every call has a result and every result a call."""
 
     @property
     def stays(self) -> bool:
-        """Whether it must neither be moved nor folded nor dropped: see `stays`."""
+        """Return whether it must not be moved, folded or dropped; see `stays`."""
         return any(map(stays, self.messages))
 
     @property
     def stop(self) -> int:
-        """Index behind its last message."""
+        """Return the index after the last message."""
         return self.start + len(self.messages)
 
     def __repr__(self) -> str:
@@ -74,14 +70,14 @@ class Exchange(msgspec.Struct, frozen=True):
 
 
 def stays(message: Message) -> bool:
-    """Whether a message must neither be moved nor folded nor dropped."""
+    """Return whether a message must not be moved, folded or dropped."""
     inside = (part for result in message.results for part in result.parts)
     blocks = (*message.blocks, *inside)
     return any(isinstance(block, Opaque) and block.type in STAYING for block in blocks)
 
 
 def group(messages: Sequence[Message], start: int = 0) -> list[Exchange]:
-    """Group `messages[start:]`; `start` must be where an exchange begins."""
+    """Group `messages[start:]`; `start` must be the start of an exchange."""
     ids = [_Ids(message) for message in messages[start:]]
     answers: dict[str, list[int]] = defaultdict(list)
     for i in range(len(ids) - 1, -1, -1):
@@ -101,7 +97,7 @@ def group(messages: Sequence[Message], start: int = 0) -> list[Exchange]:
 
 
 class _Ids:
-    """Which calls a message makes and which it answers."""
+    """The calls that a message makes and answers."""
 
     __slots__ = (
         "answered",
@@ -124,13 +120,13 @@ class _Ids:
         self.opened = [b.opens for b in opaque if b.opens]
         self.closed = [b.closes for b in opaque if b.closes]
         self.refers = any(b.type == "item_reference" for b in opaque)
-        """It stands for an item that the provider keeps, which may be a call."""
+        """Whether it refers to an item stored at the provider, which may be a call."""
 
 
 def _extent(ids: list[_Ids], start: int, answers: dict[str, list[int]]) -> tuple[int, bool]:
-    """Where the exchange that begins at `start` ends, and whether it is complete."""
+    """Return the end of the exchange that starts at `start`, and whether it is complete."""
     if ids[start].answered:
-        return start + 1, False  # a result whose call is gone
+        return start + 1, False  # a result without its call
     if not ids[start].is_assistant and not ids[start].opened:
         return start + 1, True
 
@@ -142,8 +138,8 @@ def _extent(ids: list[_Ids], start: int, answers: dict[str, list[int]]) -> tuple
     while stop < len(ids):
         this = ids[stop]
         answering = bool(this.answered) and has_calls
-        # Items or messages of one assistant turn stay together until its results begin; reasoning
-        # stays with the item that it led to.
+        # Items or messages of one assistant turn stay together until its results start. Reasoning
+        # stays with the item that follows it.
         talking = this.is_assistant and not has_results
         apart = this.stays != staying and not ids[stop - 1].thinks
         if stop > must_reach and not answering and (apart or not talking):
@@ -153,7 +149,7 @@ def _extent(ids: list[_Ids], start: int, answers: dict[str, list[int]]) -> tuple
             must_reach = max(must_reach, answer)
             complete = complete and answer > stop
         for block_id in this.opened:
-            # What the provider runs itself may be unanswered, as in a turn that paused.
+            # A call that the provider runs may have no result, as in a paused turn.
             must_reach = max(must_reach, _answer(answers[block_id], stop))
         staying = this.stays
         has_calls = has_calls or bool(this.called) or this.refers
@@ -163,7 +159,7 @@ def _extent(ids: list[_Ids], start: int, answers: dict[str, list[int]]) -> tuple
 
 
 def _answer(waiting: list[int], after: int) -> int:
-    """The nearest answer behind a message, of those that wait; `after` if there is none."""
+    """Return the nearest answer after a message; `after` if there is none."""
     while waiting and waiting[-1] <= after:
         waiting.pop()
     return waiting[-1] if waiting else after

@@ -1,7 +1,4 @@
-"""Take a body apart into its messages and the bytes around them, without parsing either.
-
-frame: after strict, before conversation.
-"""
+"""Split a body into its messages and the bytes around them, without parsing either."""
 
 from __future__ import annotations
 
@@ -22,22 +19,22 @@ _WHITE = b" \t\r\n"
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
-    """The body around the messages, as bytes."""
+    """The bytes of a body around its messages."""
 
     head: bytes
-    """Everything before the first message."""
+    """Bytes before the first message."""
     gap: bytes = b","
-    """What stands between two messages."""
+    """Bytes between two messages."""
     tail: bytes
-    """Everything behind the last message."""
+    """Bytes after the last message."""
     place: Place
-    """Where the list of messages stands in the body."""
+    """Position of the message list in the body."""
     bare: bool = False
-    """The list is a single string instead (`"input": "text"`)."""
+    """Whether the body has a single string instead of a list (`"input": "text"`)."""
 
     @property
     def hollow(self) -> bytes:
-        """The body without its messages."""
+        """Return the body without its messages."""
         return self.head + (b'""' if self.bare else b"") + self.tail
 
     def __repr__(self) -> str:
@@ -45,29 +42,29 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pack(frame: Frame, gaps: Sequence[bytes] = ()) -> bytes:
-    """A frame as bytes that `unpack` reads; `gaps` where they are not all the same.
+    """Return a frame as bytes for `unpack`, with all gaps if they differ.
 
-    A zero byte parts them: it stands nowhere in JSON.
+    The parts are separated by a zero byte, which JSON cannot contain.
     """
     return b"\0".join([frame.head, frame.tail, *(gaps or (frame.gap,))])
 
 
 class PackedFrame(NamedTuple):
-    """The bytes around messages."""
+    """The bytes around messages, as stored."""
 
     head: bytes
     tail: bytes
     gaps: tuple[bytes, ...]
-    """One for all places between messages, or one for each."""
+    """A single gap used between all messages, or one gap per pair."""
 
     @property
     def hollow(self) -> bytes:
-        """The body without its messages."""
+        """Return the body without its messages."""
         bare = not self.head.rstrip().endswith(b"[")
         return self.head + (b'""' if bare else b"") + self.tail
 
     def around(self, spans: Sequence[bytes]) -> bytes:
-        """The whole body with some messages."""
+        """Return the complete body with the given messages."""
         if len(self.gaps) == 1:
             return self.head + self.gaps[0].join(spans) + self.tail
         between = (*self.gaps, b"")
@@ -76,7 +73,7 @@ class PackedFrame(NamedTuple):
 
 
 def unpack(packed: bytes) -> PackedFrame:
-    """What `pack` wrote."""
+    """Parse the bytes written by `pack`."""
     head, tail, *gaps = packed.split(b"\0")
     return PackedFrame(head, tail, tuple(gaps))
 
@@ -84,7 +81,7 @@ def unpack(packed: bytes) -> PackedFrame:
 def uneven_gaps(
     frame: Frame, spans: Sequence[bytes | memoryview], body: bytes
 ) -> tuple[bytes, ...]:
-    """What stands between the messages of a body, where that is not the same everywhere."""
+    """Return the bytes between the messages if they differ; otherwise an empty tuple."""
     if len(spans) < 3 or _is_even(frame, spans, body):
         return ()
     gaps = []
@@ -99,19 +96,19 @@ def uneven_gaps(
 
 
 def _is_even(frame: Frame, spans: Sequence[bytes | memoryview], body: bytes) -> bool:
-    """Whether the same gap stands between all spans; a copy of the body would tell it too."""
+    """Return whether all gaps are equal, without copying the body."""
     at = len(frame.head)
     for span in spans[:-1]:
         at += len(span)
         if not body.startswith(frame.gap, at):
             return False
         at += len(frame.gap)
-    # A gap that begins like the others and is longer moves all that follow.
+    # A longer gap with the same start shifts everything after it.
     return at + len(spans[-1]) + len(frame.tail) == len(body)
 
 
 class NoMessagesError(ShapeError):
-    """The body has no messages where its dialect has them."""
+    """The body has no messages where its dialect expects them."""
 
 
 def take_apart(raw: bytes, dialect: Dialect) -> tuple[Frame, list[msgspec.Raw]]:
@@ -139,13 +136,13 @@ def _holds(top: dict[str, msgspec.Raw], place: Place) -> bool:
 
 
 def top_level(raw: bytes) -> dict[str, msgspec.Raw]:
-    """The spans of the body's own fields."""
+    """Return the spans of the body's own fields."""
     try:
         return fields(raw)
     except (ValueError, LimitError, msgspec.MsgspecError):
-        value = parse(raw)  # raises with the place, unless it is JSON of another kind
+        value = parse(raw)  # raises with the location, unless it is valid JSON of another type
         if isinstance(value, dict):
-            raise  # it reads from one frame less of the stack: at its very edge that is enough
+            raise  # the parser reached its nesting limit one level earlier
         raise ShapeError(
             f"expected an object, found {json_type(value)}",
             where="$",

@@ -1,4 +1,4 @@
-"""Gemini generateContent: contents made of parts; keys in camelCase or snake_case."""
+"""Gemini generateContent: contents with parts; keys in camelCase or snake_case."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holdfast.wire.message import Message
 
 NAME = "gemini"
-# countTokens may wrap the whole request.
+# countTokens may wrap the request.
 LISTS: tuple[Place, ...] = (("contents",), ("generateContentRequest", "contents"))
 INLINE_SYSTEM = False
 
@@ -37,7 +37,7 @@ _DATA = ("inlineData", "inline_data", "fileData", "file_data")
 
 
 def check(message: Any, place: Place) -> Role:
-    # The role may be left out in a single turn; `parts` may be one part instead of a list.
+    # A single turn may omit the role, and `parts` may be one part instead of a list.
     unspoken = isinstance(message, dict) and "role" not in message
     role = "user" if unspoken else role_of(message, _ROLES, place)
     if not isinstance(message.get("parts"), (list, dict)):
@@ -87,7 +87,7 @@ def _part(part: Any, place: Place, owner: Message | None) -> Block:
 def _result(answer: Any, place: Place, slot: Place, owner: Message | None) -> ToolResult:
     response = answer.get("response")
     is_error = isinstance(response, dict) and "error" in response
-    # A response is an object; most clients wrap plain text in one with a single key.
+    # A response is an object; most clients wrap plain text in an object with one key.
     if isinstance(response, dict) and len(response) == 1:
         [(key, value)] = response.items()
         if isinstance(value, str):
@@ -145,7 +145,7 @@ def tools(body: Any) -> tuple[Tool, ...]:
 
 
 def _listed(value: Any, place: Place) -> list[tuple[Place, dict[str, Any]]]:
-    """The objects of a list with their places; a lone object may stand for a list of one."""
+    """Return the objects of a list with their positions; a lone object counts as a list of one."""
     if isinstance(value, dict):
         return [(place, value)]
     items = value if isinstance(value, list) else []
@@ -214,7 +214,7 @@ def params(body: Any) -> dict[str, Any]:
 def envelope(system: str, tools: Sequence[Tool], params: dict[str, Any]) -> dict[str, Any]:
     body: dict[str, Any] = {}
     params.pop("model", None)  # in the URL
-    params.pop("stream", None)  # likewise
+    params.pop("stream", None)  # in the URL
     if isinstance(params.get("stop"), str):
         params["stop"] = [params["stop"]]
     config = {native: params.pop(name) for name, native in _NAMES.items() if name in params}

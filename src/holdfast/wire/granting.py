@@ -1,8 +1,7 @@
-"""Put what a request asks of the answer into the words of another dialect, as its model takes it.
+"""Write answer options in another dialect, as far as the answering model accepts them.
 
-granting: after wishes, before convert. Which model will answer decides what may be asked: one that
-knows no thinking refuses a request that asks for it. Where a wish is changed or left out, that is
-a loss with its reason.
+The model decides what may be requested: one without thinking rejects a request for it. A changed or
+dropped option is recorded as a loss with its reason.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from holdfast.wire.dialect import Loss
 from holdfast.wire.values import take
 from holdfast.wire.wishes import CHAT_ONLY, GEMINI_NAMES, OPENAI_BOTH, Wishes, present
 
-# --- what a model takes ------------------------------------------------------------------------
+# --- capabilities of models ---------------------------------------------------------------------
 
-# Of models that these patterns do not know nothing is asked that they might refuse.
+# Options that a model might reject are not sent to models unknown to these patterns.
 _OPENAI_THINKS = re.compile(r"(?:^|/)(?:o\d|gpt-[5-9]|gpt-oss|codex)")
 _CLAUDE = re.compile(r"claude-(?:[a-z]+-)?(\d{1,3})(?:[-.](\d{1,2}))?(?!\d)")
 _GEMINI = re.compile(r"gemini-(\d{1,3})(?:\.(\d{1,3}))?")
@@ -34,14 +33,14 @@ def _version(pattern: re.Pattern[str], model: str) -> tuple[int, int]:
 
 
 def _effort(wishes: Wishes) -> str | None:
-    """How much to think, in a word."""
+    """Return the thinking effort as a word."""
     if wishes.effort or wishes.budget is None:
         return wishes.effort
     return next((word for word in ("low", "medium") if wishes.budget <= _BUDGETS[word]), "high")
 
 
 def _budget(wishes: Wishes) -> int | None:
-    """How much to think, in tokens."""
+    """Return the thinking effort as a token budget."""
     if wishes.budget is not None or wishes.effort is None:
         return wishes.budget
     return _BUDGETS.get(wishes.effort, _BUDGETS["xhigh"] if wishes.effort == "max" else None)
@@ -51,22 +50,22 @@ def _budget(wishes: Wishes) -> int | None:
 
 
 class Recipient(msgspec.Struct, frozen=True):
-    """Who will answer, and what its request is so far."""
+    """The answering model with the request under construction."""
 
     model: str
-    """Its name; empty if nobody knows."""
+    """Name of the model; empty if unknown."""
     body: dict[str, Any]
     ends_with_results: bool
-    """The turn goes on: behind the assistant's last words stand results of its calls."""
+    """Whether the turn continues: results follow the assistant's last message."""
     lost: list[Loss]
 
     def lose(self, path: str, why: str) -> None:
-        """Note that a wish is not carried over, or not as it was."""
+        """Record an option that is dropped or changed."""
         self.lost.append(Loss(path, why))
 
 
 def write_wishes(wishes: Wishes, dialect: str, recipient: Recipient) -> None:
-    """Put what is asked into a request of another dialect."""
+    """Write answer options into a request of another dialect."""
     writer = _WRITERS.get(dialect)
     if writer is None:
         if wishes != Wishes():
@@ -81,7 +80,7 @@ def _lose_rest(wishes: Wishes, taken: Iterable[str], recipient: Recipient) -> No
 
 
 def _form(wishes: Wishes) -> dict[str, Any] | None:
-    """OpenAI's form of an answer, flat."""
+    """Return OpenAI's answer format as a flat object."""
     if wishes.schema is None:
         return {"type": "json_object"} if wishes.json else None
     form = {"type": "json_schema", "name": wishes.schema_name or "answer", "schema": wishes.schema}
@@ -100,7 +99,7 @@ def _openai_effort(wishes: Wishes, recipient: Recipient) -> str | None:
     return "high" if effort == "max" else effort
 
 
-# These sample by themselves, and refuse a request that says how.
+# These models reject sampling parameters.
 _SAMPLES_ITSELF = re.compile(r"(?:^|/)(?:o\d|gpt-5(?!-chat))")
 
 
@@ -138,7 +137,7 @@ def _to_responses(wishes: Wishes, recipient: Recipient) -> None:
         body["text"] = text
     if effort := _openai_effort(wishes, recipient):
         body["reasoning"] = {"effort": effort}
-        if wishes.thoughts:  # a summary is given to verified organisations only: 400 to others
+        if wishes.thoughts:  # only verified organisations may request a summary: others get 400
             recipient.lose("$.reasoning.summary", "to read the thinking, which not all may ask for")
     if wishes.parallel is not None and "tools" in body:
         body["parallel_tool_calls"] = wishes.parallel
@@ -187,10 +186,12 @@ def _think_as_claude(wishes: Wishes, recipient: Recipient, version: tuple[int, i
     if version < (3, 7):
         reason = "thinking, which this model is not known for"
     elif recipient.ends_with_results and version < (4, 6):
-        # Rule A11: the turn that goes on would have to begin with thinking that Claude signed.
+        # A continued turn must begin with thinking that Claude signed, or the API rejects it
+        # (opencode#3077).
         reason = "thinking in a turn that another model began"
     elif take(body, "tool_choice", "type") in ("any", "tool"):
-        reason = "thinking beside a tool that must be called"  # rule A15
+        # the API rejects thinking with a forced tool choice
+        reason = "thinking beside a tool that must be called"
     elif version < (4, 6) and half < _LEAST_BUDGET:
         reason = "thinking in an answer this short"
     if reason:
@@ -204,13 +205,14 @@ def _think_as_claude(wishes: Wishes, recipient: Recipient, version: tuple[int, i
     else:
         tokens = min(max(budget, _LEAST_BUDGET), half)
         body["thinking"] = {"type": "enabled", "budget_tokens": tokens}
-    for name in ("temperature", "top_p", "top_k"):  # which Claude refuses while it thinks
+    # Claude rejects sampling parameters with thinking
+    for name in ("temperature", "top_p", "top_k"):
         if body.pop(name, None) is not None or wishes.plain.pop(name, None) is not None:
             recipient.lose(f"$.{name}", "sampling beside thinking, which Claude does not take")
 
 
 def _half(limit: Any) -> int:
-    """Half of the tokens of an answer: the other half is for what it says."""
+    """Return half of the answer's tokens; the other half is for its text."""
     return limit // 2 if isinstance(limit, int) else 0
 
 
@@ -227,7 +229,7 @@ def _to_gemini(wishes: Wishes, recipient: Recipient) -> None:
     if effort and version >= (3, 0):
         thinking["thinkingLevel"] = "low" if effort in ("minimal", "low") else "high"
     elif budget and version >= (2, 5):
-        thinking["thinkingBudget"] = min(budget, 24_576)  # the most that all 2.5 models take
+        thinking["thinkingBudget"] = min(budget, 24_576)  # the maximum that all 2.5 models accept
     elif effort:
         recipient.lose("$.thinking", "thinking, which this model is not known for")
     if wishes.thoughts and version >= (2, 5):

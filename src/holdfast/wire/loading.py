@@ -1,8 +1,7 @@
-"""Tools whose schemas a provider holds back until they are found, and what has it load them.
+"""Tools that Anthropic keeps out of the prompt until a result references them.
 
-loading: after tools. Anthropic's own way: a tool that is marked `defer_loading` is no part of the
-prompt until a result refers to it, and from there on the model calls it by its own name. So all
-definitions stay in the request, in front of everything, and what is cached stays as it was.
+A tool marked `defer_loading` enters the prompt when a result references it, and the model then
+calls it by its own name. All definitions stay in the request, so the cached prefix stays valid.
 """
 
 from __future__ import annotations
@@ -29,20 +28,23 @@ _FIRST = {
     "fable": (5, 0),
     "mythos": (5, 0),
 }
-"""The first model of each family that loads tools; from platform.claude.com,
-agents-and-tools/tool-use/tool-search-tool."""
+"""First model of each family that loads tools (platform.claude.com,
+agents-and-tools/tool-use/tool-search-tool).
+"""
 _MOST_TOOLS = 9_990
-"""Of a request whose tools can be held back: the same page says 10,000, with what we add."""
+"""Maximum tools of a request with deferred tools: the same page states 10,000, less those that
+Holdfast adds.
+"""
 
 
 def loads_tools(conversation: Conversation, model: str) -> bool:
-    """Whether a request can have its tools held back: a model of Anthropic's, and it knows how."""
+    """Return whether the request's tools can be deferred: an Anthropic model that supports it."""
     known = conversation.dialect == "anthropic" and claude_since(model, _FIRST)
     return known and len(conversation.tools) <= _MOST_TOOLS
 
 
 def held_back(conversation: Conversation) -> frozenset[str]:
-    """The names of the tools that are marked to be loaded later."""
+    """Return the names of the deferred tools."""
     frame, mark = conversation.frame, _MARK.encode()
     if conversation.dialect != "anthropic" or (mark not in frame.head and mark not in frame.tail):
         return frozenset()
@@ -53,10 +55,10 @@ def held_back(conversation: Conversation) -> frozenset[str]:
 
 
 def hold_back(conversation: Conversation, tools: Collection[Tool]) -> Conversation:
-    """The request with some tools marked; the others keep their very bytes, and all their order.
+    """Return the request with some tools deferred; others keep their bytes, and all their order.
 
-    What marks the end of a cached part cannot stand on them: the API refuses it, for they are no
-    part of the prompt.
+    Cache breakpoints are removed from deferred tools: the API rejects them there, because these
+    tools are not part of the prompt.
     """
     places = {tool.place[-1] for tool in tools}
 
@@ -74,12 +76,12 @@ def _marked(entry: msgspec.Raw) -> dict[str, Any]:
 
 
 def loaded(conversation: Conversation) -> frozenset[str]:
-    """The names of the tools that messages have had loaded."""
+    """Return the names of the tools that messages have loaded."""
     return _LOADED.over(conversation)
 
 
 def with_references(message: Message, names: Mapping[str, Sequence[str]]) -> Message:
-    """A message in which some results, by the ids of their calls, load tools instead of telling."""
+    """Return a message in which some results, by call id, load tools instead of containing text."""
     value = message.value
     content = [
         {**part, "content": [{"type": _REFERENCE, "tool_name": name} for name in chosen]}
@@ -97,7 +99,7 @@ def _with_loaded(names: frozenset[str], messages: Sequence[Message]) -> frozense
 
 
 def _referred(content: Any) -> list[str]:
-    """Every tool that a content refers to, in results and where one is added."""
+    """Return the names of all tools that a content references, in results and additions."""
     names: list[str] = []
     waiting = [content]
     while waiting:

@@ -1,9 +1,8 @@
-"""JSON with very long strings, read and written in steps, so that others run in between.
+"""Parse and write JSON with very long strings in steps, so that other threads can run.
 
-long_strings: before strict; knows neither dialects nor errors. A parser holds the interpreter until
-it is through: 20 MB of escapes took it 70 ms, several times in a request, while the event loop and
-all its clients waited. Here a string from 16 KB on is taken out, with a short one standing in for
-it, and read by itself in pieces.
+A parser holds the GIL until it finishes: 20 MB of escapes took it 70 ms, several times per request,
+while the event loop waited. Strings from 16 KB on are therefore replaced by a short placeholder and
+decoded separately in pieces.
 """
 
 from __future__ import annotations
@@ -19,22 +18,22 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+# Bytes searched at once; a string that does not end within them is long.
 _WINDOW = 16_384
-"""Bytes that are looked through at once; a string that does not end within is a long one."""
+# Bytes or characters of a long string that are processed at once: 2 ms for escapes.
 _PIECE = 262_144
-"""Bytes, or characters, of a long string that are read or written at once: 2 ms of escapes."""
+# Random placeholder, which no content can contain because it never leaves this module.
 _STAND_IN = token_hex(16)
-"""No content holds it, for none can know it; it never leaves this module."""
+# Maximum share of a value that remains without its long strings: filling them in visits all of it.
 _SKELETON_SHARE = 0.25
-"""Of a value that may be left without its long strings: filling them in walks through all of it."""
 
 _SHORT = re.compile(rb'(?:[^"]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
 MEMBER = re.compile(rb'\s*[{,]\s*"(?:[^"\\]++|\\.)*+"\s*:\s*', re.DOTALL)
-"""What stands before a value in an object."""
+"""Bytes before a value in an object."""
 _ELEMENT = re.compile(rb"\s*[\[,]\s*")
 _COLON = re.compile(rb"\s*:")
-# Behind such an end a string cannot be cut: an escape, half a pair of surrogates, a character of
-# several bytes. What is matched is masked, so that a backslash surely begins an escape.
+# A string cannot be cut after such an end: an escape, half a surrogate pair, part of a multi-byte
+# character. The matched text is masked, so that a backslash always starts an escape.
 _LOOSE_END = re.compile(
     rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z|[\xc0-\xff][\x80-\xbf]*\Z"
 )
@@ -47,7 +46,7 @@ _encode = msgspec.json.encode
 
 
 class _Long(NamedTuple):
-    """A long string: where it begins and ends, quotes included, and where it may be cut."""
+    """The span of a long string with its quotes, and the offsets where it may be cut."""
 
     start: int
     stop: int
@@ -60,20 +59,20 @@ class _Hollow(NamedTuple):
     skeleton: bytes
     longs: tuple[_Long, ...]
     ends: tuple[int, ...]
-    """Where in the skeleton each stand-in ends."""
+    """End offset of each placeholder in the skeleton."""
     shifts: tuple[int, ...]
-    """How many bytes are missing up to there."""
+    """Number of bytes missing up to each end."""
 
     def place(self, at: int) -> int:
-        """Where something in the skeleton stands in the whole."""
+        """Return the original offset of an offset in the skeleton."""
         n = bisect_right(self.ends, at)
         return at + (self.shifts[n - 1] if n else 0)
 
 
 def taken_out(data: memoryview) -> tuple[bytes | memoryview, Callable[[Any], Any]]:
-    """JSON without its long strings, and what puts them into the value that it is read as.
+    """Return JSON without its long strings, and a function that restores them after parsing.
 
-    Where they are not most of it, it is left as it is: filling in walks through all of the rest.
+    If they are not most of the data it stays unchanged, because restoring visits every value.
     """
     hollow = _hollow(data)
     if hollow is None or len(hollow.skeleton) > _SKELETON_SHARE * len(data):
@@ -85,12 +84,12 @@ def _put_back(data: memoryview, longs: Sequence[_Long], value: Any) -> Any:
     texts = {_name(n): _text(data, long) for n, long in enumerate(longs)}
     try:
         return _filled(value, texts)
-    except RecursionError:  # the parser itself goes deeper
+    except RecursionError:  # the parser itself supports deeper nesting
         return _decode(data)
 
 
 def decode(data: memoryview) -> Any:
-    """Read a value that is known to be JSON."""
+    """Parse a value that is known to be valid JSON."""
     skeleton, filled = taken_out(data)
     return filled(_decode(skeleton))
 
@@ -115,11 +114,11 @@ def items(data: memoryview) -> list[msgspec.Raw]:
 
 
 def written(value: Any) -> Iterator[bytes]:
-    """A value as JSON, in parts that are to be put together."""
+    """Yield a value as JSON in parts to be concatenated."""
     texts: dict[str, str] = {}
     try:
         skeleton = _encode(_emptied(value, texts))
-    except RecursionError:  # the writer itself goes deeper
+    except RecursionError:  # the writer itself supports deeper nesting
         skeleton, texts = _encode(value), {}
     at = 0
     for name, text in texts.items():
@@ -137,7 +136,7 @@ def _name(number: int) -> str:
 
 
 def _hollow(data: memoryview) -> _Hollow | None:
-    """JSON without its long strings; None if there are none that can be taken out."""
+    """Return JSON without its long strings; None if none can be removed."""
     longs: list[_Long] = []
     at, size = 0, len(data)
     while at < size:
@@ -145,7 +144,8 @@ def _hollow(data: memoryview) -> _Hollow | None:
         end = short.end() if short is not None else at
         if end == at:
             long = _long(data, at)
-            if long is None or _COLON.match(data, long.stop):  # a key is read with the others
+            # object keys are parsed with the rest
+            if long is None or _COLON.match(data, long.stop):
                 return None
             longs.append(long)
             end = long.stop
@@ -167,13 +167,13 @@ def _hollow(data: memoryview) -> _Hollow | None:
 
 
 def _long(data: memoryview, start: int) -> _Long | None:
-    """The string that begins at a quote; None if it has no end."""
+    """Return the string that starts at a quote; None if it has no end."""
     cuts = [start + 1]
     while True:
         at = cuts[-1]
         piece = bytes(data[at : at + _PIECE])
         masked = piece
-        if b"\\" in piece:  # of an even number of backslashes none is left to escape what follows
+        if b"\\" in piece:  # an even number of backslashes escapes nothing after it
             masked = piece.replace(b"\\\\", b"..").replace(b'\\"', b"..")
         if (quote := masked.find(b'"')) >= 0:
             return _Long(start, at + quote + 1, (*cuts, at + quote))
@@ -187,13 +187,13 @@ def _long(data: memoryview, start: int) -> _Long | None:
 def _text(data: memoryview, long: _Long) -> str:
     text = ""
     for start, stop in pairwise(long.cuts):
-        # It grows in place; joined from its pieces, all of it would be held twice.
+        # Appending works in place; joining the pieces would hold the text twice.
         text += _decode(b"".join((b'"', data[start:stop], b'"')))
     return text
 
 
 def utf8(written: memoryview) -> bytes:
-    """What a string says, from how it is written; never a text of two or four bytes a letter."""
+    """Return the UTF-8 bytes of a string literal, without building a wide Python string."""
     long = _long(written, 0)
     assert long is not None
     letters = BytesIO()
@@ -203,7 +203,7 @@ def utf8(written: memoryview) -> bytes:
 
 
 def _filled(value: Any, texts: dict[str, str]) -> Any:
-    """A value with its long strings in their places."""
+    """Return a value with its long strings restored."""
     if isinstance(value, str):
         return texts.get(value, value)
     if isinstance(value, list):
@@ -214,7 +214,7 @@ def _filled(value: Any, texts: dict[str, str]) -> Any:
 
 
 def _emptied(value: Any, texts: dict[str, str]) -> Any:
-    """A value with names in the places of its long strings, which are put among the texts."""
+    """Return a value with its long strings replaced by names, and add the strings to `texts`."""
     if isinstance(value, str) and len(value) > _WINDOW:
         name = _name(len(texts))
         texts[name] = value
@@ -232,7 +232,7 @@ def _windows(
     spans: list[msgspec.Raw],
     before: Callable[[bytes, int], re.Match[bytes] | None],
 ) -> list[msgspec.Raw] | None:
-    """Windows on the whole in place of those on the skeleton; None where a key stands twice."""
+    """Return spans of the original data for those of the skeleton; None for repeated keys."""
     windows = []
     at = 0
     for span in spans:

@@ -1,9 +1,7 @@
-"""An image, a sound or a document as each dialect spells it: read from one, written in another.
+"""Read and write images, audio, video and documents in each dialect.
 
-media: after blocks, before the dialects. It carries what a request holds, in base64 or as an
-address; what it names by an id of the provider's own files is nobody else's to read.
-
-The width and height of an image, read from the first bytes of its file.
+Base64 data and URLs are converted; ids of files stored at a provider are not, because no other
+provider can read them. Image sizes are read from the first bytes of the file.
 """
 
 from __future__ import annotations
@@ -19,24 +17,24 @@ from holdfast.wire.blocks import Media
 
 
 class CarriedMedia(Media, frozen=True, kw_only=True):
-    """A medium with what it holds, in no dialect; either `data` or `url` is given."""
+    """A dialect-independent medium; either `data` or `url` is set."""
 
     data: str = ""
-    """In base64."""
+    """Base64 data."""
     url: str = ""
     name: str = ""
-    """The file's name, where the request has one."""
+    """File name, if the request has one."""
 
 
 def read_media(part: Any, block: Media, dialect: str) -> CarriedMedia | None:
-    """What a part of a request holds; None if it cannot be taken out of this dialect."""
+    """Return the content of a media part; None if it cannot be converted."""
     reader = _READERS.get(dialect)
     carried = reader(part, block) if reader and isinstance(part, dict) else None
     return carried if carried is not None and (carried.data or carried.url) else None
 
 
 def write_media(media: CarriedMedia, dialect: str) -> dict[str, Any] | None:
-    """A part of a message that holds it; None if this dialect has no place for it."""
+    """Return a message part with the medium; None if the dialect cannot express it."""
     writer = _WRITERS.get(dialect)
     return writer(media) if writer else None
 
@@ -48,7 +46,7 @@ def _text(value: Any, *keys: str) -> str:
 
 
 def _carried(block: Media, address: str, *, media_type: str = "", name: str = "") -> CarriedMedia:
-    """A medium behind an address, which may hold it: `data:image/png;base64,…`."""
+    """Return the medium at an address, which may contain the data: `data:image/png;base64,…`."""
     head, comma, data = address.partition(",")
     if head.startswith("data:") and comma and head.endswith(";base64"):
         stated = head[len("data:") : -len(";base64")]
@@ -150,7 +148,7 @@ def _from_gemini(part: dict[str, Any], block: Media) -> CarriedMedia | None:
             return CarriedMedia(kind=block.kind, media_type=block.media_type, data=data)
     address = _text(part, "fileData", "fileUri") or _text(part, "file_data", "file_uri")
     if "generativelanguage.googleapis.com" in address or address.startswith("gs://"):
-        return None  # a file of the provider's own
+        return None  # a file stored at the provider
     return _carried(block, address, media_type=block.media_type)
 
 
@@ -176,11 +174,11 @@ _WRITERS: dict[str, Callable[[CarriedMedia], dict[str, Any] | None]] = {
 }
 
 
-_HEAD_CHARACTERS = 65_536 * 4 // 3  # a JPEG's frame header may stand behind large metadata
+_HEAD_CHARACTERS = 65_536 * 4 // 3  # a JPEG's frame header may follow large metadata
 
 
 def base64_size(data: str) -> tuple[int, int] | None:
-    """Width and height of a PNG, GIF, WebP or JPEG given in base64; None if it cannot be told."""
+    """Return width and height of a base64 PNG, GIF, WebP or JPEG; None if unknown."""
     head = data[:_HEAD_CHARACTERS]
     try:
         return image_size(base64.b64decode(head[: len(head) // 4 * 4], validate=False))
@@ -189,7 +187,7 @@ def base64_size(data: str) -> tuple[int, int] | None:
 
 
 def image_size(head: bytes) -> tuple[int, int] | None:
-    """Width and height from the first bytes of an image file; None if it cannot be told."""
+    """Return width and height from the first bytes of an image file; None if unknown."""
     try:
         if head.startswith(b"\x89PNG\r\n\x1a\n"):
             return struct.unpack(">II", head[16:24])
@@ -200,7 +198,7 @@ def image_size(head: bytes) -> tuple[int, int] | None:
         if head.startswith(b"\xff\xd8"):
             return _jpeg_size(head)
     except (struct.error, IndexError):
-        pass  # cut short
+        pass  # truncated data
     return None
 
 
@@ -224,7 +222,7 @@ def _jpeg_size(head: bytes) -> tuple[int, int] | None:
     position = 2
     while head[position] == 0xFF:
         marker = head[position + 1]
-        # Start-of-frame markers hold the size; C4, C8 and CC are other things in their range.
+        # Start-of-frame markers hold the size; C4, C8 and CC have other meanings.
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
             height, width = struct.unpack(">HH", head[position + 5 : position + 9])
             return width, height

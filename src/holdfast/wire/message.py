@@ -1,9 +1,8 @@
-"""One message of a request: its very bytes, and what they say when someone looks.
+"""One message of a request: its exact bytes, with its parsed content on demand.
 
-message: after the dialects and what rules look at; conversation.py holds these. The bytes are a
-place in the body that the message came in. Clients send their whole history with each request: a
-body that begins like the one before takes its place for all messages at once, so that one body is
-held however many came, and a turn costs what was added to it.
+The bytes are a window on the body that contained the message. Clients resend their full history, so
+a body that begins like the previous one replaces it for all messages at once: one body stays in
+memory, and a turn costs only what it adds.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from holdfast.wire.strict import decode, holds
 
 
 class Body:
-    """The bytes of a request that messages are windows on."""
+    """The bytes of a request, on which messages are windows."""
 
     __slots__ = ("data",)
     _growing = Lock()
@@ -33,10 +32,10 @@ class Body:
         self.data = data
 
     def grow(self, before: bytes | None, longer: bytes) -> bool:
-        """Take a body whose messages begin with the very bytes of all that these windows show.
+        """Replace the body by a longer one that begins with the bytes of all windows.
 
-        Only one body can go on from another. Who comes second, such as a question asked again in
-        other words, finds that this one is no longer what it was, and keeps bytes of its own.
+        Only one body can continue another. A second one, such as a rephrased question, finds the
+        data changed and keeps its own bytes.
         """
         with self._growing:
             if self.data is before:
@@ -46,7 +45,7 @@ class Body:
 
 
 class Window(NamedTuple):
-    """Where in a body a message stands."""
+    """The position of a message in a body."""
 
     body: Body
     start: int
@@ -54,7 +53,7 @@ class Window(NamedTuple):
 
 
 class Message:
-    """One element of the request's list of messages."""
+    """One element of the request's message list."""
 
     __slots__ = ("_blocks", "_dialect", "_parsed", "dialect", "notes", "role", "window")
 
@@ -66,20 +65,20 @@ class Message:
         parsed: Any = None,
     ) -> None:
         self.window = span
-        """Its own bytes, or where they stand."""
+        """The message's bytes, or their position in a body."""
         self.dialect = dialect.NAME
-        """The name of the dialect it is written in."""
+        """Name of the dialect in which the message is written."""
         self._dialect = dialect
         self._blocks: tuple[Block, ...] | None = None
         self._parsed = parsed
         self.notes: dict[NoteKind, Any] = {}
-        """What later steps know about these bytes, by kind: see notes.py, which alone reads it."""
+        """Values that later steps derived from these bytes; only notes.py accesses them."""
         self.role = role
-        """Who speaks. A user message of Anthropic or Gemini may hold tool results."""
+        """Speaker. A user message of Anthropic or Gemini may hold tool results."""
 
     @property
     def span(self) -> bytes | msgspec.Raw:
-        """The message's own bytes; of those in a body not a copy."""
+        """Return the message's bytes, without a copy if they are in a body."""
         window = self.window
         if isinstance(window, Window):
             return msgspec.Raw(memoryview(window.body.data)[window.start : window.stop])
@@ -87,7 +86,7 @@ class Message:
 
     @property
     def size(self) -> int:
-        """How many bytes it has."""
+        """Return the number of bytes."""
         window = self.window
         if isinstance(window, Window):
             return window.stop - window.start
@@ -95,11 +94,11 @@ class Message:
 
     @property
     def raw(self) -> bytes:
-        """The message's own bytes, as a copy."""
+        """Return a copy of the message's bytes."""
         return bytes(self.span)
 
     def holds(self, words: bytes) -> bool:
-        """Whether some bytes stand in it; it is not copied to be looked through."""
+        """Return whether the message contains some bytes, without copying it."""
         window = self.window
         if isinstance(window, Window):
             return holds(window.body.data, words, window.start, window.stop)
@@ -107,66 +106,66 @@ class Message:
 
     @property
     def value(self) -> Any:
-        """The message as a JSON value of the caller's own, who may change it."""
+        """Return the message as a new JSON value, which the caller may change."""
         return decode(self.span)
 
     @property
     def parsed(self) -> Any:
-        """The message as a JSON value that all share, and none may change.
+        """Return the message as a shared JSON value, which nobody may change.
 
-        A request that is seen for the first time is looked at from five sides: read once, and not
-        once for each, its texts are in memory once.
+        Five steps read a new request; sharing one parsed value keeps its texts in memory once.
         """
         parsed = self._parsed
-        if parsed is None:  # and may be again at once: another thread may let it go
+        if parsed is None:  # another thread may release it at any time, so it is kept in a local
             parsed = self._parsed = self.value
         return parsed
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """What the message is made of."""
+        """Return the blocks of the message."""
         blocks = self._blocks
-        if blocks is None:  # and may be again at once: another thread may let it go
+        if blocks is None:  # another thread may release it at any time, so it is kept in a local
             blocks = self._blocks = self._dialect.blocks(self.parsed, self)
         return blocks
 
     @property
     def calls(self) -> list[ToolCall]:
-        """The tool calls among the blocks."""
+        """Return the tool calls among the blocks."""
         return [block for block in self.blocks if isinstance(block, ToolCall)]
 
     @property
     def results(self) -> list[ToolResult]:
-        """The tool results among the blocks."""
+        """Return the tool results among the blocks."""
         return [block for block in self.blocks if isinstance(block, ToolResult)]
 
     def let_go(self) -> None:
-        """Forget what can be had from the bytes again: texts, and what refers to this message.
+        """Drop what can be derived from the bytes again: texts, and references to this message.
 
-        What refers to itself would wait for the garbage collector, which seldom comes.
+        A reference cycle would wait for the garbage collector, which runs rarely.
         """
         self._parsed = self._blocks = None
         forget_passing(self)
 
     def let_texts_go(self) -> None:
-        """Forget the texts alone: a cited message is compared, and never looked at.
+        """Drop only the texts; a cited message is compared but no longer read.
 
-        Sums and hashes over the messages up to it stay, or the next request would begin anew.
+        Sums and hashes over the preceding messages stay, so that the next request need not
+        recompute them.
         """
         self._parsed = self._blocks = None
         forget_passing(self, texts_alone=True)
 
     def settle(self) -> None:
-        """Forget the JSON value: the blocks say the same, and later requests look at those."""
+        """Drop the JSON value; later requests read the equivalent blocks."""
         self._parsed = None
 
     @property
     def parsed_bytes(self) -> int:
-        """About how much memory it takes beside its bytes."""
+        """Return the approximate memory in bytes besides the message's own bytes."""
         size = _OWN_BYTES
         for block in self._blocks or ():
             size += _BLOCK_BYTES
-            if isinstance(block, ToolCall):  # values take more than their JSON, texts less
+            if isinstance(block, ToolCall):  # values take more memory than their JSON, texts less
                 size += self.size
             else:
                 parts = block.parts if isinstance(block, ToolResult) else ()
@@ -177,14 +176,15 @@ class Message:
         return f"<Message {self.role}, {self.size} bytes>"
 
 
+# Memory of a message without its bytes and blocks: notes for tokens, hashes and facts (measured
+# with tracemalloc).
 _OWN_BYTES = 1_500
-"""A message without its bytes and blocks: notes of its tokens, hashes, facts (by tracemalloc)."""
 _BLOCK_BYTES = 300
 
 
 def spans_of(messages: Sequence[Message]) -> list[bytes | memoryview]:
-    """The bytes of messages, to be joined; a trim joins long runs many times over."""
-    # As `bytes_of`, written out: a call for each message of each run is most of a trim's work.
+    """Return the bytes of messages for joining, without copies."""
+    # Inlined `bytes_of`: calling it for each message of each run takes most of a trim's time.
     return [
         memoryview(window.body.data)[window.start : window.stop]
         if isinstance(window := message.window, Window)
@@ -194,7 +194,7 @@ def spans_of(messages: Sequence[Message]) -> list[bytes | memoryview]:
 
 
 def bytes_of(message: Message) -> bytes | memoryview:
-    """The bytes of a message, not copied."""
+    """Return the bytes of a message without a copy."""
     window = message.window
     if isinstance(window, Window):
         return memoryview(window.body.data)[window.start : window.stop]
@@ -202,13 +202,13 @@ def bytes_of(message: Message) -> bytes | memoryview:
 
 
 def result_texts(message: Message) -> Iterator[tuple[ToolResult, Block, str]]:
-    """The texts of a message's results, each with the block to write another into.
+    """Yield the texts of a message's results, each with the block to replace it in.
 
-    A result that is only text is one; of one with images in it, each text is one for itself.
+    A result with only text yields one text; a result with images yields each text separately.
     """
     for result in message.results:
         texts = [part for part in result.parts if isinstance(part, Text)]
-        # Converse gives JSON values as parts of their own; the text of the result holds them.
+        # Converse sends JSON values as separate parts; the result's text contains them.
         values = [p for p in result.parts if isinstance(p, Opaque) and p.type == "json"]
         if len(texts) + len(values) == len(result.parts):
             yield result, result, result.text
@@ -217,9 +217,9 @@ def result_texts(message: Message) -> Iterator[tuple[ToolResult, Block, str]]:
 
 
 def beginning(before: Sequence[Message], now: Sequence[Message]) -> int:
-    """How many messages two lists have in common at their beginning: the very same objects.
+    """Return the length of the common prefix of two lists, compared by identity.
 
-    Lists are compared as a whole, as fast as their pointers can be read; halved where they part.
+    Slices are compared at the speed of pointer comparison, with bisection where they differ.
     """
     low, high = 0, min(len(before), len(now))
     middle = high
@@ -233,7 +233,7 @@ def beginning(before: Sequence[Message], now: Sequence[Message]) -> int:
 
 
 class SeenMessages(Sequence[Seen]):
-    """Messages as rules look at them, each parsed when it is looked at."""
+    """Messages as rules read them, each parsed on demand."""
 
     def __init__(self, messages: tuple[Message, ...], place_of: Callable[[int], Place]) -> None:
         self._messages = messages

@@ -1,8 +1,8 @@
-"""What later steps know about a message, such as its tokens: typed, and kept with it.
+"""Typed values derived from a message, such as its tokens, cached on the message.
 
-notes: the first word of the wire. A message's bytes never change, so what follows from them alone
-is a `SingleNote`; what depends on more (the model, the rules, the question) is a `KeyedNote`, whose
-key names all of it. Knowledge goes away with its message, and one kind never pushes out another.
+A message's bytes never change: a value that depends only on them is a `SingleNote`, and one that
+depends on more (the model, the rules, the question) a `KeyedNote` with all of it in the key. Notes
+are freed with their message.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ T = TypeVar("T")
 
 
 class NoteKind(Protocol):
-    """One kind of knowledge."""
+    """One kind of cached value."""
 
     @property
     def lasting(self) -> bool:
-        """Whether it stays with a message that is let go."""
+        """Whether the value survives when the message's content is released."""
 
     @property
     def holds_text(self) -> bool:
-        """Whether it takes as much memory as the message's texts."""
+        """Whether the value takes as much memory as the message's texts."""
 
 
 class Noted(Protocol):
-    """Something that knowledge can be kept with."""
+    """An object that notes can be attached to."""
 
     @property
     def notes(self) -> dict[NoteKind, Any]:
-        """By kind; only the kinds themselves read it."""
+        """Values by kind; only the kinds access it."""
 
 
 class SingleNote(Generic[T]):
-    """One kind of knowledge: at most one value for a message."""
+    """A kind of note with at most one value per message."""
 
     __slots__ = ("name",)
     lasting = True
@@ -44,17 +44,17 @@ class SingleNote(Generic[T]):
         self.name = name
 
     def get(self, message: Noted) -> T | None:
-        """What is known; None if nothing is."""
+        """Return the value; None if there is none."""
         value: T | None = message.notes.get(self)
         return value
 
     def put(self, message: Noted, value: T) -> T:
-        """Keep a value, in the place of an earlier one."""
+        """Store a value, replacing an earlier one."""
         message.notes[self] = value
         return value
 
     def carry(self, before: Noted, now: Noted) -> None:
-        """Let a message know what an equal one before it knew."""
+        """Copy the value from an equal earlier message."""
         value = before.notes.get(self)
         if value is not None:
             now.notes.setdefault(self, value)
@@ -64,7 +64,7 @@ class SingleNote(Generic[T]):
 
 
 class KeyedNote(Generic[T]):
-    """One kind of knowledge that depends on more than the message: a value for each key."""
+    """A kind of note with one value per key, for values that depend on more than the message."""
 
     __slots__ = ("holds_text", "lasting", "most", "name")
 
@@ -73,20 +73,21 @@ class KeyedNote(Generic[T]):
     ) -> None:
         self.name = name
         self.most = most
-        """Values for one message. Whoever asks with ever new keys must not fill the memory."""
+        """Maximum values per message, so that changing keys cannot fill the memory."""
         self.lasting = lasting
-        """Whether it stays with a message that is let go: what holds texts, or other messages, and
-        can be worked out again, does not."""
+        """Whether values survive when the message's content is released; values that hold texts or
+        other messages do not.
+        """
         self.holds_text = holds_text
-        """Whether it goes with the texts of a message that is still compared with others."""
+        """Whether values are dropped together with the message's texts."""
 
     def get(self, message: Noted, key: Hashable) -> T | None:
-        """What is known under a key; None if nothing is."""
+        """Return the value of a key; None if there is none."""
         values: dict[Hashable, T] | None = message.notes.get(self)
         return None if values is None else values.get(key)
 
     def put(self, message: Noted, key: Hashable, value: T) -> T:
-        """Keep a value; where there are too many, the oldest goes."""
+        """Store a value; evict the oldest one if there are too many."""
         values: dict[Hashable, T] = message.notes.setdefault(self, {})
         if len(values) >= self.most and key not in values:
             del values[next(iter(values))]
@@ -94,7 +95,7 @@ class KeyedNote(Generic[T]):
         return value
 
     def drop(self, message: Noted, key: Hashable) -> None:
-        """Forget what is known under a key."""
+        """Remove the value of a key."""
         message.notes.get(self, {}).pop(key, None)
 
     def __repr__(self) -> str:
@@ -102,7 +103,7 @@ class KeyedNote(Generic[T]):
 
 
 def forget_passing(message: Noted, *, texts_alone: bool = False) -> None:
-    """Forget what was not meant to last, or of that only what holds texts."""
-    for kind in list(message.notes):  # at once: another thread may note something meanwhile
+    """Drop the notes that do not last, or only those that hold texts."""
+    for kind in list(message.notes):  # copied first: another thread may add a note meanwhile
         if kind.holds_text or not (texts_alone or kind.lasting):
             message.notes.pop(kind, None)

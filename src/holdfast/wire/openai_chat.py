@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions, and the many services that speak it (Azure, Ollama, vLLM)."""
+"""OpenAI Chat Completions, and the many services that use it (Azure, Ollama, vLLM)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ROLES: dict[str, Role] = {
     "function": "tool",
 }
 
-# Reasoning that compatible services return and want back, under three names.
+# Reasoning fields that compatible services return and expect back.
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 
 
@@ -72,7 +72,7 @@ def _result(message: Any, owner: Message | None) -> ToolResult:
     content = message.get("content")
     inner = _content(content, ("content",), owner) if isinstance(content, list) else ()
     return ToolResult(
-        # The legacy `function` role answers by name: the name stands in for the id.
+        # The legacy `function` role answers by name, so the name serves as the id.
         call_id=take(message, "tool_call_id") or take(message, "name"),
         name=take(message, "name"),
         text=content if isinstance(content, str) else join_text(inner),
@@ -86,7 +86,7 @@ def _result(message: Any, owner: Message | None) -> ToolResult:
 def _call(call: Any, place: Place, owner: Message | None) -> Block:
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict):
-        # A custom tool call, or a kind that came after this was written.
+        # A custom tool call, or an unknown type.
         custom = call.get("custom") if isinstance(call, dict) else None
         if isinstance(custom, dict):
             return ToolCall(
@@ -138,7 +138,7 @@ _MEDIA = {
 
 
 def _part(part: Any, place: Place, owner: Message | None) -> Block:
-    if isinstance(part, str):  # some compatible services take bare strings
+    if isinstance(part, str):  # some compatible services accept bare strings
         return Text(text=part, place=place, slot=place, owner=owner)
     kind = part.get("type") if isinstance(part, dict) else None
     match kind:
@@ -157,7 +157,7 @@ def _part(part: Any, place: Place, owner: Message | None) -> Block:
 
 
 def system(body: Any) -> tuple[Block, ...]:
-    return ()  # system messages stand in the list
+    return ()  # system messages are in the list
 
 
 def tools(body: Any) -> tuple[Tool, ...]:
@@ -189,7 +189,7 @@ def _tool(function: dict[str, Any], place: Place) -> Tool:
 def content(block: Block, text: str) -> Any:
     if isinstance(block, ToolCall):
         if block.slot[-1] == "arguments":
-            parsed(text)  # JSON text stays text here, but must be an object all the same
+            parsed(text)  # arguments remain JSON text, but must be an object
         return text
     part = {"type": "text", "text": text}
     if isinstance(block, Media):

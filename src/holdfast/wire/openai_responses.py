@@ -1,4 +1,4 @@
-"""OpenAI Responses: a flat list of items; a message is one kind of item, a call another."""
+"""OpenAI Responses: a flat list of items, in which messages and calls are separate items."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ROLES: dict[str, Role] = {
 _TEXT_PARTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
 _MEDIA_PARTS = {"input_image": "image", "input_audio": "audio", "input_file": "document"}
 
-# Calls that the client runs and answers, with the item that answers each.
+# Calls that the client runs, with the type of the item that answers each.
 ANSWERED_BY = {
     "function_call": "function_call_output",
     "custom_tool_call": "custom_tool_call_output",
@@ -48,8 +48,8 @@ ANSWERED_BY = {
 }
 _ANSWERS = frozenset(ANSWERED_BY.values())
 
-# Items that belong together and are never edited: which field of the first the second names, and
-# by which of its own. A search that the provider runs itself has no call_id.
+# Paired items that are never edited: the id field of the first item, and the field by which the
+# second refers to it. A search that the provider runs has no call_id.
 _PAIRS = {
     "tool_search_call": ("call_id", ""),
     "tool_search_output": ("", "call_id"),
@@ -58,7 +58,7 @@ _PAIRS = {
     "mcp_approval_request": ("id", ""),
     "mcp_approval_response": ("", "approval_request_id"),
 }
-# Items that are the client's: what it adds for the model, or wants of the provider.
+# Items that the client adds for the model, or sends as commands to the provider.
 _CLIENTS: dict[str, Role] = {
     "additional_tools": "system",
     "compaction_trigger": "system",
@@ -99,7 +99,7 @@ def blocks(message: Any, owner: Message | None) -> tuple[Block, ...]:
     if kind in _ANSWERS:
         output = message.get("output")
         inner = _content(output, ("output",), owner) if isinstance(output, (str, list)) else ()
-        if kind == "computer_call_output":  # a screenshot, and no text may stand for it
+        if kind == "computer_call_output":  # a screenshot, which text cannot replace
             shot = Media(kind="image", place=("output",), owner=owner)
             return (
                 ToolResult(call_id=take(message, "call_id"), text="", parts=(shot,), owner=owner),
@@ -239,7 +239,7 @@ def envelope(system: str, tools: Sequence[Tool], params: dict[str, Any]) -> dict
                 "name": tool.name,
                 "description": tool.description,
                 "parameters": tool.parameters or {"type": "object", "properties": {}},
-                "strict": False,  # the API's default, True, demands schemas of a special form
+                "strict": False,  # the API's default, True, requires schemas of a special form
             }
             for tool in tools
         ]

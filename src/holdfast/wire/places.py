@@ -1,14 +1,9 @@
-"""Where something stands in a conversation: the hash of all that the client said before it.
+"""Identify a position in a conversation by the hash of everything before it.
 
-places: after message and notes, before answers. Messages are compared by what they say, in their
-normal form: cache marks move with every request, a text is a string or a list with one part, and
-many clients drop thinking from older turns. Two histories with one hash say the same.
-
-The normal form of a message: two messages that say the same to a provider have the same one.
-Clients write one message in several shapes. Claude Code sends a new prompt as a list with one
-marked text block and in the next request as a string; cache marks move with every request;
-libraries leave empty fields out or write them. Compared by their bytes, such a history counts as
-rewritten: the session splits, and all that was folded is sent again.
+Messages are compared in a normal form, because clients write one message in several shapes: Claude
+Code sends a new prompt as a list with one marked text block and later as a string, cache marks move
+with every request, and libraries omit or write empty fields. Compared by bytes, the session would
+split and everything folded would be sent again.
 """
 
 from __future__ import annotations
@@ -27,59 +22,60 @@ if TYPE_CHECKING:
     from hashlib import _Hash as Hash
 
 CACHE_MARKS = ("cache_control", "prompt_cache_breakpoint")
-"""Keys that mark a part for the prompt cache: Anthropic's (OpenRouter and LiteLLM take it in Chat
-messages too), and OpenAI's."""
+"""Keys that mark a part for the prompt cache: Anthropic's (which OpenRouter and LiteLLM also accept
+in Chat messages) and OpenAI's.
+"""
 CACHE_POINT = "cachePoint"
-"""Bedrock Converse marks with a part of its own."""
+"""Bedrock Converse uses a separate part as a mark."""
 TEXT_KINDS = ("text", "input_text", "output_text")
-"""The `type` of a text part; OpenAI's Responses names it by who speaks."""
+"""The `type` of a text part; OpenAI Responses names it by the speaker."""
 
 _EMPTY: tuple[Any, ...] = ([], "")
 _TEXT = {"text"}
 _MARK_FIELDS = frozenset(CACHE_MARKS)
 _CONTENTS = frozenset(("content", "parts", "output"))
-"""Fields of a message that hold its parts, or one text."""
+"""Fields of a message that contain its parts or a text."""
 _HOLDING = _CONTENTS | {"toolResult"}
+# Maximum nesting of parts: those of a tool result, which Converse wraps once more. A client may
+# nest lists deeper than Python's stack allows.
 _DEEPEST = 2
-"""Levels of parts in parts: those of a tool result, which Converse wraps once more. Nothing deeper
-is looked at; a client may nest lists until Python's stack ends."""
 _DEFAULTS: tuple[tuple[str, Any], ...] = (("is_error", False), ("status", "success"))
-"""Fields of a tool result that say nothing when they have this value."""
+"""Default values of tool-result fields, which are equivalent to omitting the field."""
+# Items of Responses defined by their content. Clients keep or drop their `id` and `status`, which
+# the provider assigned; another item may consist only of its id.
 _NAMED_ITEMS = tuple(
     "message function_call function_call_output custom_tool_call custom_tool_call_output".split()
 )
-"""Items of Responses that are what they say. Their `id` and `status` are the provider's notes,
-which clients keep or drop; the id of any other item may be all there is to it."""
 _CAMEL_CASE = {
     "function_call": "functionCall",
     "function_response": "functionResponse",
     "inline_data": "inlineData",
     "file_data": "fileData",
 }
-"""Gemini takes its own names in both spellings."""
+"""Gemini accepts both spellings of its names."""
 _THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
-"""Types of blocks and items that hold thinking: Anthropic's two, and OpenAI's of Responses."""
+"""Types of thinking blocks and items: Anthropic's two, and OpenAI's in Responses."""
 _THOUGHT_FIELDS = frozenset(
-    # As DeepSeek, vLLM and OpenRouter name it on chat messages; Gemini signs parts of a turn.
+    # The names of DeepSeek, vLLM and OpenRouter on chat messages, and Gemini's signatures of parts.
     "reasoning reasoning_content reasoning_details thoughtSignature thought_signature".split()
 )
 
 
 class _Form(NamedTuple):
-    """What the normal form of a part depends on beside the part."""
+    """The options of a part's normal form."""
 
     dialect: str
     keeps_thinking: bool
     dropped: frozenset[str]
-    """Fields of a part that are left out."""
+    """Fields of a part that are omitted."""
 
 
 def normal_form(value: Any, dialect: str, *, keeps_thinking: bool = True) -> Any:
-    """Return a message without cache marks and empty fields, each text in one shape.
+    """Return a message without cache marks and empty fields, with each text in one shape.
 
-    Without thinking, None is returned for a message that is nothing else.
+    Without thinking, return None for a message that is only thinking.
     """
-    if isinstance(value, str):  # a request of Responses or Cohere may be one text
+    if isinstance(value, str):  # a request of Responses or Cohere may be a single text
         value = {"role": "user", "content": value}
     if not isinstance(value, dict):
         return value
@@ -101,9 +97,9 @@ def normal_form(value: Any, dialect: str, *, keeps_thinking: bool = True) -> Any
 
 
 def _content(content: Any, form: _Form, depth: int = 0) -> Any:
-    """Return parts in their normal form; a single text part is its text."""
+    """Return parts in their normal form; a single text part becomes its text."""
     if isinstance(content, dict) and form.dialect == "gemini":
-        content = [content]  # the brackets may be left out
+        content = [content]  # the list may be omitted for a single part
     if not isinstance(content, list):
         return content
     parts = [
@@ -123,7 +119,7 @@ def _is_thinking(part: Any) -> bool:
 
 
 def _part(part: Any, form: _Form, depth: int) -> Any:
-    if isinstance(part, str):  # some services that speak OpenAI's dialect take bare strings
+    if isinstance(part, str):  # some services with OpenAI's dialect accept bare strings
         return {"text": part}
     if not isinstance(part, dict):
         return part
@@ -148,12 +144,12 @@ def _part(part: Any, form: _Form, depth: int) -> Any:
 
 
 def is_point(part: Any) -> bool:
-    """Return whether a part is nothing but a cache mark."""
+    """Return whether a part is only a cache mark."""
     return isinstance(part, dict) and part.keys() == {CACHE_POINT}
 
 
 def without_marks(value: Any, depth: int = 0) -> Any:
-    """Return a message, or parts, without cache marks: on it, on its parts, and on theirs."""
+    """Return a message or parts without cache marks on any level of parts."""
     if isinstance(value, list):
         return [without_marks(part, depth) for part in value if not is_point(part)]
     if not isinstance(value, dict):
@@ -166,23 +162,23 @@ def without_marks(value: Any, depth: int = 0) -> Any:
 
 
 MOST_HEADS = 200
-"""How far back a request is looked for: a client seldom adds more messages at once."""
+"""Number of positions in which a request is searched: clients seldom add more messages at once."""
 
 _DIGEST_BYTES = 32
 _FINGERPRINT: SingleNote[bytes] = SingleNote("fingerprint")
 
 
 class _Trail(NamedTuple):
-    """The places behind the messages of a conversation."""
+    """Running hash and position digests of a conversation's messages."""
 
     running: Hash
-    """Over all of them."""
+    """Hash over all messages."""
     digests: bytes = b""
-    """Of the last `MOST_HEADS` places, one behind the other."""
+    """Digests of the last `MOST_HEADS` positions, concatenated."""
 
 
 def _followed(trail: _Trail, messages: Sequence[Message]) -> _Trail:
-    """The trail with messages behind it."""
+    """Return a trail extended by messages."""
     running, digests = trail.running.copy(), [trail.digests]
     unnamed = max(0, len(messages) - MOST_HEADS)
     running.update(b"".join(map(fingerprint, messages[:unnamed])))
@@ -196,19 +192,19 @@ _TRAIL = RunningNote("trail", _Trail(hashlib.sha256()), _followed)
 
 
 def heads(conversation: Conversation) -> list[str]:
-    """A name for each beginning of a conversation, the longest first; of a long one the last."""
+    """Return the names of the conversation's prefixes, longest first, at most `MOST_HEADS`."""
     digests = _TRAIL.over(conversation).digests
     ends = range(len(digests), 0, -_DIGEST_BYTES)
     return [digests[end - _DIGEST_BYTES : end].hex() for end in ends]
 
 
 def head_of(conversation: Conversation) -> str:
-    """The name of a whole conversation; empty if there is nothing in it."""
+    """Return the name of the complete conversation; empty if it has no messages."""
     return _TRAIL.over(conversation).digests[-_DIGEST_BYTES:].hex()
 
 
 def places(messages: Sequence[Message], start: int = 0) -> list[str]:
-    """The place behind each number of messages, from `start` of them to all."""
+    """Return the names of the positions after `start` messages up to all of them."""
     running = hashlib.sha256(b"".join(map(fingerprint, messages[:start])))
     names = [running.hexdigest()] if start <= len(messages) else []
     for message in messages[start:]:
@@ -218,9 +214,9 @@ def places(messages: Sequence[Message], start: int = 0) -> list[str]:
 
 
 def fingerprint(message: Message) -> bytes:
-    """Return the hash of what a message says, whatever shape it comes in; empty for thinking alone.
+    """Return the hash of a message's normal form; empty for a message of thinking only.
 
-    Stored heads of sessions are made of these: a change here splits every session once.
+    Stored session heads consist of these hashes: changing the form splits every session once.
     """
     fingerprint = _FINGERPRINT.get(message)
     if fingerprint is None:
@@ -229,7 +225,7 @@ def fingerprint(message: Message) -> bytes:
 
 
 def _hashed(message: Message) -> bytes:
-    # Thinking is the assistant's; the same fields in anybody else's message are content.
+    # Only an assistant's thinking is dropped; the same fields in other messages are content.
     keeps_thinking = message.role != "assistant"
     value = normal_form(message.parsed, message.dialect, keeps_thinking=keeps_thinking)
     return sha256_of(value, message.size) if value is not None else b""

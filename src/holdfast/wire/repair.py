@@ -1,7 +1,7 @@
-"""Mend a body that a provider would refuse, without inventing content.
+"""Repair a body that a provider would reject, without inventing content.
 
-repair: after validate. It takes out what has lost its other half, moves what stands in the wrong
-order, and renames ids; it never writes a word that was not there. What it cannot mend, it names.
+It removes parts that lost their counterpart, reorders parts, and renames ids. Violations that it
+cannot repair are listed.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from holdfast.wire.surrogates import mend_surrogates
 from holdfast.wire.values import UniqueNames, take
 
 _DEFAULT_LIMITS = Limits()
-# Taking one thing out may leave another alone. A round mends one fault of each message, so this
-# is more than any request needs; what is left then is named.
+# Removing one part may orphan another. Each round repairs one violation per message, so this
+# exceeds what any request needs; remaining violations are reported.
 _ROUNDS = 50
 
 
 class Action(msgspec.Struct, frozen=True):
-    """One thing that was mended."""
+    """One repair."""
 
     rule: str
     path: str
-    """Where it stood in the body as it was at that moment."""
+    """Path in the body at the time of the repair."""
     message: str
 
 
 class Repaired(msgspec.Struct, frozen=True):
-    """A mended body, and the account of it."""
+    """A repaired body with the repairs made."""
 
     body: bytes
     actions: tuple[Action, ...]
     left: tuple[Violation, ...]
-    """What could not be mended without inventing content."""
+    """Violations that cannot be repaired without inventing content."""
 
     def __repr__(self) -> str:
         return f"<Repaired, {len(self.actions)} actions, {len(self.left)} violations left>"
@@ -58,7 +58,7 @@ def repair(
     *,
     limits: Limits = _DEFAULT_LIMITS,
 ) -> Repaired:
-    """Mend what can be mended; untouched messages keep their bytes."""
+    """Repair a body as far as possible; untouched messages keep their bytes."""
     body, mended = mend_surrogates(body)
     actions = [
         Action(SURROGATES.id, path, "replaced half a character by U+FFFD") for path in mended
@@ -67,21 +67,21 @@ def repair(
     mended_conversation, more, left = mend(conversation, model)
     repaired = Repaired(write(mended_conversation), (*actions, *more), left)
     for message in (*conversation.messages, *mended_conversation.messages):
-        message.let_go()  # only its bytes go on, and what refers to itself would hold them too
+        message.let_go()  # keep only the bytes: reference cycles would hold them too
     return repaired
 
 
 class Mended(NamedTuple):
-    """A mended conversation; messages that needed no mending are the very same objects."""
+    """A repaired conversation; messages without repairs are the same objects."""
 
     conversation: Conversation
     actions: tuple[Action, ...]
     left: tuple[Violation, ...]
-    """What could not be mended without inventing content."""
+    """Violations that cannot be repaired without inventing content."""
 
 
 def mend(conversation: Conversation, model: str | None = None) -> Mended:
-    """Mend what can be mended in a conversation that was read already."""
+    """Repair a parsed conversation as far as possible."""
     conversation, actions = _rename_repeated_calls(conversation)
     for _ in range(_ROUNDS):
         violations = list(check_all(list(conversation.seen()), conversation.context(model)))
@@ -95,11 +95,11 @@ def mend(conversation: Conversation, model: str | None = None) -> Mended:
 # --- one round ---------------------------------------------------------------------------------
 
 Mend = Callable[[Any, Place], str]
-"""Mend a message (changed in place) at a place inside it; say what was done, or '' if nothing."""
+"""Repairs a message in place at a place inside it; returns what was done, or '' if nothing."""
 
 
 def _mend(conversation: Conversation, found: list[Violation]) -> tuple[Conversation, list[Action]]:
-    """Mend every message once: all that breaks the first of the rules that it breaks."""
+    """Repair every message once, for the first rule that it breaks."""
     faults: dict[int, tuple[str, set[Place]]] = {}
     list_place = conversation.frame.place
     for violation in found:
@@ -116,7 +116,7 @@ def _mend(conversation: Conversation, found: list[Violation]) -> tuple[Conversat
         rule, places = faults[index]
         value = messages[index].value
         done = []
-        # From the back, so that what is taken out does not move what is still to be mended.
+        # From the end, so that removals do not move the places that remain.
         for place in sorted(places, key=_depth_first, reverse=True):
             message = _MENDS[rule](value, place)
             if message:
@@ -147,7 +147,7 @@ def _steps(path: str) -> Place:
 
 
 def _is_empty(value: Any) -> bool:
-    """Whether nothing is left of a message that would be worth sending."""
+    """Return whether a message has no content worth sending."""
     if value == {}:
         return True
     parts = value.get("content", value.get("parts"))
@@ -161,11 +161,11 @@ def _is_empty(value: Any) -> bool:
     return parts is None or (parts == "" and value.get("role") != "tool")
 
 
-# --- what can be mended ------------------------------------------------------------------------
+# --- repairs by rule ---------------------------------------------------------------------------
 
 
 def _take_out(what: str) -> Mend:
-    """Take the part at the place out of its list; the whole message, if the place is empty."""
+    """Return a repair that removes the part at the place, or the message if the place is empty."""
 
     def mend(value: Any, place: Place) -> str:
         if not place:
@@ -176,7 +176,7 @@ def _take_out(what: str) -> Mend:
             holder.pop(int(place[-1]))
             if place[:-1] == ("tool_calls",) and not holder:
                 del value["tool_calls"]
-        elif place == ("content",):  # text that is the whole message
+        elif place == ("content",):  # text that is the complete message
             value.clear()
         else:
             return ""
@@ -299,9 +299,9 @@ _MENDS: dict[str, Mend] = {
 
 
 def _rename_repeated_calls(conversation: Conversation) -> tuple[Conversation, list[Action]]:
-    """Give calls that share an id with an earlier one ids of their own, and their results too."""
+    """Rename calls whose id an earlier call has, together with their results."""
     if conversation.dialect not in ("anthropic", "converse"):
-        return conversation, []  # the others pair by position within the exchange
+        return conversation, []  # the other dialects pair by position within the exchange
     names = UniqueNames()
     pending: dict[str, list[str]] = {}  # new names of the calls of the exchange, by old id
     messages = list(conversation.messages)

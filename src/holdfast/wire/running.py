@@ -1,8 +1,7 @@
-"""What is known about all messages of a request together, such as a hash or a sum.
+"""Values over all messages of a request, such as a hash or a sum, computed incrementally.
 
-running: after conversation. Clients send their whole history with each request: what follows from
-the knowledge about the beginning and from what was added is not worked out anew, so that a turn
-costs what was added to it. The knowledge is kept with the last message that it is about.
+Clients resend their full history, so the value over a known prefix is extended by the added
+messages. It is cached on the last message that it covers.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from holdfast.wire.notes import KeyedNote
 
 T = TypeVar("T")
 Add = Callable[[T, Sequence[Message]], T]
-"""(value, messages behind those it is about) → the value over all of them."""
+"""Function from (value, following messages) to the value that includes them."""
 
 LOOK_BACK = 64
-"""How many messages from the end an earlier value is looked for: clients seldom add more at once.
+"""Number of messages from the end in which an earlier value is searched; clients seldom add more.
 """
+# Messages at the end that may change: clients of Anthropic move their cache marks, of which a
+# request has at most four. For such clients a value is cached this many messages before the end.
 MOVING = 8
-"""Messages at the end that may come back changed: clients of Anthropic move their cache marks, of
-which a request has at most four. Of a client that does, a value is kept that many messages back."""
 
 
 class _Known(NamedTuple, Generic[T]):
@@ -32,21 +31,20 @@ class _Known(NamedTuple, Generic[T]):
 
 
 class RunningNote(Generic[T]):
-    """One kind of knowledge about messages in a row, made by adding to that about the first."""
+    """A kind of value over consecutive messages, extended from the value of a prefix."""
 
     def __init__(self, name: str, start: T, add: Add[T]) -> None:
         self._start = start
         self.add = add
-        # By how many messages it is about, for two lists that go through one message: as asked, and
-        # as sent.
+        # By number of messages, for two lists that share a message: asked and sent.
         self._values: KeyedNote[_Known[T]] = KeyedNote(name, most=2, lasting=False)
 
     def over(
         self, conversation: Conversation, key: Hashable = None, add: Add[T] | None = None
     ) -> T:
-        """The value over all messages of a conversation.
+        """Return the value over all messages of a conversation.
 
-        Where it depends on more than the messages, `key` names that, and `add` knows of it.
+        If it depends on more than the messages, `key` contains that and `add` uses it.
         """
         add = add or self.add
         messages = conversation.messages
@@ -64,7 +62,7 @@ class RunningNote(Generic[T]):
         return value
 
     def _earlier(self, conversation: Conversation, key: Hashable) -> tuple[int, T]:
-        """The value over the longest beginning that is known; it moves on to the new end."""
+        """Return the value of the longest known prefix; its entry moves to the new end."""
         messages = conversation.messages
         for n in range(len(messages) - 1, max(-1, len(messages) - 1 - LOOK_BACK), -1):
             earlier = self._values.get(messages[n], (n + 1, key))

@@ -1,9 +1,7 @@
-"""Strict JSON: bytes in, values and spans out, and an exact place when it is not JSON.
+"""Parse and write strict JSON, with exact error locations.
 
-strict: after pointing and long_strings; knows nothing about dialects.
-
-A provider rejects what lenient parsers let through (NaN, lone surrogates, duplicate keys), so
-this reader does too. Spans are `msgspec.Raw`: windows on the caller's buffer, not copies.
+Providers reject input that lenient parsers accept (NaN, lone surrogates, duplicate keys), so this
+parser does too. Spans are `msgspec.Raw`: windows on the caller's buffer instead of copies.
 """
 
 from __future__ import annotations
@@ -26,18 +24,19 @@ _TYPE_NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", ty
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How large a body may be before it is refused unread."""
+    """Limits on the size of a body, checked before it is parsed."""
 
     max_body_bytes: int = 33_554_432
-    """Bytes of one body; the default is the smallest limit a provider documents (rule A16)."""
+    """Maximum bytes of a body; the default is Anthropic's documented limit, the smallest one."""
     max_keys: int = 800_000
-    """Object keys in one body, and four times as many values; a request of 100,000 tool-calling
-    messages has about 550,000."""
+    """Maximum object keys in a body, and a quarter of its values; a request with 100,000
+    tool-calling messages has about 550,000.
+    """
 
 
+# JSON from this size on is parsed in steps: a parser needs 3 ms for as many escapes, and holds the
+# GIL, which blocks every other request.
 _LARGE_BYTES = 1_000_000
-"""From here on JSON is read in steps: a parser takes 3 ms for as many escapes, and holds the
-interpreter, and with it every other request, until it is through."""
 
 _T = TypeVar("_T")
 _encode = msgspec.json.encode
@@ -47,7 +46,7 @@ _decode = msgspec.json.Decoder().decode
 def _within_depth(
     function: Callable[[Any], _T], in_steps: Callable[[memoryview], _T] | None = None
 ) -> Callable[[Any], _T]:
-    """Turn Python's error for deep nesting into ours; how deep is too deep hangs on the caller."""
+    """Convert Python's error for deep nesting; the depth limit depends on the caller's stack."""
 
     def guarded(value: Any) -> _T:
         try:
@@ -67,13 +66,13 @@ def _is_large(value: object) -> bool:
 encode = _within_depth(_encode)
 decode = _within_depth(_decode, long_strings.decode)
 fields = _within_depth(msgspec.json.Decoder(dict[str, msgspec.Raw]).decode, long_strings.fields)
-"""Split a parsed object into the spans of its values."""
+"""Split an object into the spans of its values."""
 items = _within_depth(msgspec.json.Decoder(list[msgspec.Raw]).decode, long_strings.items)
-"""Split a parsed array into the spans of its elements."""
+"""Split an array into the spans of its elements."""
 
 
 def sha256_of(value: Any, size: int) -> bytes:
-    """The SHA-256 of a value as `encode` writes it; in steps where its `size` is large."""
+    """Return the SHA-256 of a value's JSON, computed in steps if its `size` is large."""
     if size <= _LARGE_BYTES:
         return sha256(encode(value)).digest()
     summed = sha256()
@@ -83,15 +82,15 @@ def sha256_of(value: Any, size: int) -> bytes:
 
 
 def json_type(value: object) -> str:
-    """Name the JSON type of a value, for error texts."""
+    """Return the JSON type of a value, for error texts."""
     return _TYPE_NAMES.get(type(value), "number")
 
 
-# --- from whatever the caller holds to bytes ---------------------------------------------------
+# --- input to bytes ------------------------------------------------------------------------------
 
 
 def to_bytes(body: object, limits: Limits) -> bytes:
-    """Bring a body (bytes, text or a JSON value) into bytes that are not too many."""
+    """Convert a body (bytes, text or a JSON value) to bytes; raise if there are too many."""
     if isinstance(body, str):
         raw = _encode_text(body)
     elif isinstance(body, (bytes, bytearray, memoryview, msgspec.Raw)):
@@ -108,18 +107,18 @@ def to_bytes(body: object, limits: Limits) -> bytes:
 
 
 def to_checked_bytes(body: object, limits: Limits) -> bytes:
-    """Like `to_bytes`, for a body that will be read whole."""
+    """Convert a body to bytes and check the number of its keys and values."""
     raw = to_bytes(body, limits)
     check_keys(raw, limits)
     return raw
 
 
 def check_keys(raw: bytes, limits: Limits) -> None:
-    """Refuse a body with more keys or values than the limits allow, before they cost memory."""
+    """Raise if a body has more keys or values than allowed, before they cost memory."""
     # A pair takes at least five bytes and one colon, so few bodies need the exact count.
     if len(raw) > limits.max_keys * 5 and _count(b":", raw) > limits.max_keys:
-        # With white space and escapes gone, `":` ends a key or opens a string with a colon: the
-        # number of keys, give or take a few.
+        # Without white space and escapes, `":` ends a key or starts a string with a colon, so this
+        # count is nearly exact.
         keys = sum(part.translate(None, _WHITE).count(b'":') for part in _without_escapes(raw))
         _refuse_over(limits.max_keys, keys, "object keys")
     most = limits.max_keys * _VALUES_PER_KEY
@@ -132,29 +131,30 @@ _ORDINARY = bytes(set(range(256)) - set(b'",[{'))
 
 
 def _count_values(raw: bytes) -> int:
-    """How many values begin in JSON, by the signs before them; those in strings do not count."""
+    """Return the number of values in JSON, by the signs before them outside of strings."""
     values, is_inside = 0, False
     for part in _without_escapes(raw):
-        runs = part.translate(None, _ORDINARY).split(b'"')  # by turns outside of strings and inside
+        # alternately outside and inside of strings
+        runs = part.translate(None, _ORDINARY).split(b'"')
         values += sum(map(len, runs[is_inside::2]))
         is_inside ^= len(runs) % 2 == 0
     return values
 
 
 def _without_escapes(raw: bytes) -> Iterator[bytes]:
-    """JSON in parts, without its backslashes and quotes that are escaped."""
+    """Yield JSON in parts, without backslashes and escaped quotes."""
     at = 0
     while part := raw[at : at + _LARGE_BYTES // 4]:
         backslashes = len(part) - len(part.rstrip(b"\\"))
         if backslashes % 2 and at + len(part) < len(raw):
-            part = part[:-1]  # it escapes what the next part begins with
+            part = part[:-1]  # it escapes the first byte of the next part
         at += len(part)
         yield part.replace(b"\\\\", b"").replace(b'\\"', b"")
 
 
 def holds(raw: bytes, words: bytes, start: int, stop: int) -> bool:
-    """Whether some bytes stand in others between two places, looked for in steps."""
-    if stop - start <= _LARGE_BYTES:  # most messages, of which every request asks this
+    """Return whether bytes occur between two offsets, searching in steps."""
+    if stop - start <= _LARGE_BYTES:  # most messages; every request asks this for each of them
         return raw.find(words, start, stop) >= 0
     beyond = _LARGE_BYTES + len(words) - 1
     steps = range(start, stop, _LARGE_BYTES)
@@ -162,7 +162,7 @@ def holds(raw: bytes, words: bytes, start: int, stop: int) -> bool:
 
 
 def _count(sign: bytes, raw: bytes) -> int:
-    """How often a byte stands somewhere, counted in steps."""
+    """Return how often a byte occurs, counting in steps."""
     return sum(raw.count(sign, at, at + _LARGE_BYTES) for at in range(0, len(raw), _LARGE_BYTES))
 
 
@@ -197,8 +197,8 @@ def _encode_value(value: object) -> bytes:
         )
     try:
         raw = _encode(value)
-        # Equality is the cheap proof that nothing was coerced on the way (NaN becomes null,
-        # a date becomes text, a number used as a key becomes text).
+        # Equality proves cheaply that no value was coerced (NaN to null, a date or numeric key to
+        # text).
         if _decode(raw) == value:
             return raw
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
@@ -206,7 +206,7 @@ def _encode_value(value: object) -> bytes:
     place, reason = _first_not_json(value)
     if reason:
         raise BadJSONError(reason, where=dotted(place), fix="Pass plain JSON values only.")
-    try:  # tuples and other mappings: equal in JSON, though not in Python
+    try:  # tuples and other mappings are equal as JSON, though not in Python
         text = json.dumps(value, default=dict, ensure_ascii=False, separators=(",", ":"))
     except RecursionError:
         raise _too_deep(()) from None
@@ -214,7 +214,7 @@ def _encode_value(value: object) -> bytes:
 
 
 def _first_not_json(root: object) -> tuple[Place, str]:
-    """Find the first value that JSON cannot hold; without recursion, as it may be endless."""
+    """Return the first value that JSON cannot represent, iteratively because it may be cyclic."""
     pending: list[tuple[Place, object]] = [((), root)]
     while pending:
         place, value = pending.pop()
@@ -248,12 +248,12 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-# --- from bytes to values and spans ------------------------------------------------------------
+# --- bytes to values and spans --------------------------------------------------------------------
 
 
 def parse(raw: bytes | msgspec.Raw, place: Place = ()) -> Any:
-    """Read one JSON value; raise BadJSONError with the exact place where it is not one."""
-    view = memoryview(raw)  # a window on a body of 20 MB is not copied to be looked at
+    """Parse one JSON value; raise `BadJSONError` with the exact place of an error."""
+    view = memoryview(raw)  # a view, because a body of 20 MB must not be copied
     skeleton, filled = long_strings.taken_out(view) if _is_large(view) else (view, None)
     try:
         value = _decode(skeleton)
@@ -267,32 +267,32 @@ def parse(raw: bytes | msgspec.Raw, place: Place = ()) -> Any:
 
 
 def _is_written_so(raw: bytes | memoryview, value: Any) -> bool:
-    """Whether a value, written once more, gives the sender's bytes again, less the white space.
+    """Return whether writing a value gives the original bytes, except for white space.
 
-    It does, unless he wrote escapes or numbers another way, or a key twice: that is left to a
-    slower parser.
+    It does not if the sender used escapes or other number formats, or repeated a key; a slower
+    parser decides those cases.
     """
     again = _summed(_encode(value))
     is_spaced = b'": ' in bytes(raw[:24])
     if not is_spaced and again == _summed(raw):
         return True
-    # Inside a body that is written over many lines a value may not look so at its beginning.
+    # Inside a body with indentation, a value's start may not reveal the spacing.
     if is_spaced or len(raw) < _LARGE_BYTES:
         return again == _summed(msgspec.json.format(raw, indent=-1))
     return False
 
 
 def _summed(data: bytes | memoryview) -> bytes:
-    """Bytes to be compared: of many only a hash, so that both sides are not in memory at once."""
+    """Return bytes for comparison; a hash for large ones, so that only one side is in memory."""
     return bytes(data) if len(data) < _LARGE_BYTES else sha256(data).digest()
 
 
 def offsets(
     raw: bytes, place: Place, top: Mapping[str, msgspec.Raw] | None = None
 ) -> tuple[int, int]:
-    """Give the offsets of the value at a place of object keys, in a body that is unread so far.
+    """Return the offsets of the value at a place of object keys in an unparsed body.
 
-    `top` are the spans of the body's own fields, where they are known.
+    `top` are the known spans of the body's own fields.
     """
     start, stop = 0, len(raw)
     for key in place:
@@ -305,12 +305,12 @@ def offsets(
 def _member(
     raw: bytes, start: int, stop: int, key: str, spans: Mapping[str, msgspec.Raw]
 ) -> tuple[int, int]:
-    """Step over an object's members, whose lengths are known, to the value of one of them."""
+    """Return the offsets of a member's value, stepping over members of known length."""
     for name, span in spans.items():
         head = long_strings.MEMBER.match(raw, start, stop)
         size = len(memoryview(span))
         if head is None or (name == key and not raw.startswith(memoryview(span), head.end())):
-            break  # a span belongs to a later member of the same name
+            break  # the span belongs to a later member with the same name
         start = head.end() + size
         if name == key:
             return head.end(), start
@@ -318,7 +318,7 @@ def _member(
 
 
 def string_at(raw: msgspec.Raw, place: Place) -> memoryview | None:
-    """The string at a place as it is written, not a copy; None if something else stands there."""
+    """Return the JSON string at a place without a copy; None for other values."""
     for step in place:
         raw = items(raw)[step] if isinstance(step, int) else fields(raw)[step]
     written = memoryview(raw)
@@ -326,7 +326,7 @@ def string_at(raw: msgspec.Raw, place: Place) -> memoryview | None:
 
 
 def splice(raw: bytes | msgspec.Raw, place: Place, new: bytes) -> bytes:
-    """Put `new` at `place`; everything beside it keeps its very bytes."""
+    """Return JSON with `new` at a place; all other bytes stay unchanged."""
     if not place:
         return new
     step, rest = place[0], place[1:]
@@ -340,7 +340,7 @@ def splice(raw: bytes | msgspec.Raw, place: Place, new: bytes) -> bytes:
 
 
 def splice_all(raw: bytes | msgspec.Raw, changes: Mapping[Place, bytes]) -> bytes:
-    """Put each new value at its place, none of which is inside another, in one pass."""
+    """Return JSON with each new value at its place, in one pass; places must not be nested."""
     if () in changes:
         return changes[()]
     inner: dict[str | int, dict[Place, bytes]] = {}
@@ -355,7 +355,7 @@ def splice_all(raw: bytes | msgspec.Raw, changes: Mapping[Place, bytes]) -> byte
     return encode(elements)
 
 
-# --- explaining what is wrong ------------------------------------------------------------------
+# --- error messages ------------------------------------------------------------------------------
 
 
 def _refuse_duplicate_keys(raw: bytes, place: Place) -> None:
@@ -364,7 +364,7 @@ def _refuse_duplicate_keys(raw: bytes, place: Place) -> None:
             raise _DuplicateKeyError
 
     try:
-        # Numbers are no concern here, and float takes any number of digits.
+        # Numbers are irrelevant here, and float accepts any number of digits.
         json.loads(raw.decode(), object_pairs_hook=check, parse_int=float)
     except _DuplicateKeyError:
         raise _same_key_twice(place + duplicate_place(raw)) from None
@@ -391,14 +391,14 @@ def _too_deep(place: Place) -> LimitError:
 
 
 def _explain(raw: bytes, place: Place) -> BadJSONError | LimitError:
-    """Say why a parser refused these bytes, and where."""
+    """Return the error that explains why a parser rejected these bytes, and where."""
     if not raw.strip(_WHITE):
         return BadJSONError("there is nothing to read", where=dotted(place), fix="Send a body.")
     try:
         orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         reason, offset = error.msg.split(":")[0], len(error.doc[: error.pos].encode())
-    else:  # within orjson's depth limit but not within Python's
+    else:  # within orjson's depth limit but beyond Python's
         return _too_deep(place)
     if "depth" in reason:
         return _too_deep(place + place_at(raw, offset)[:3])

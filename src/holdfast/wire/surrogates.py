@@ -1,6 +1,6 @@
-"""Find and mend lone surrogates: halves of characters, left where text was cut or mangled.
+"""Find and replace lone surrogates: halves of characters, left where text was cut or corrupted.
 
-surrogates: after strict; the only step that accepts a body which is not valid Unicode.
+This is the only step that accepts a body that is not valid Unicode.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from holdfast.errors import BadJSONError, LimitError
 from holdfast.wire.pointing import Place, dotted, places_at
 from holdfast.wire.strict import encode
 
-# An escape counts only behind an even number of backslashes; a high half is whole if a low
-# half follows it. Escaped backslashes are matched first, so that they are passed over.
+# An escape counts only after an even number of backslashes; a high half is complete if a low half
+# follows. Escaped backslashes are matched first, so that they are skipped.
 _ESCAPED = re.compile(
     rb"\\(?:\\|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     rb"|(u[dD][89a-fA-F][0-9a-fA-F]{2}))"
 )
-# A half as bytes, as encoders that do not look write it. Two patterns, because one with a literal
-# first byte is searched for many times faster.
+# A half as bytes, as careless encoders write it. Two patterns, because a pattern with a literal
+# first byte is searched many times faster.
 _ENCODED = re.compile(rb"\xed([\xa0-\xbf][\x80-\xbf])")
 _FORMS = ((_ESCAPED, (b"\\ud", b"\\uD")), (_ENCODED, (b"\xed",)))
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_REPLACEMENT = "\ufffd"  # Unicode's own sign for a character that was lost
+_REPLACEMENT = "\ufffd"  # Unicode's replacement character
 
 
 def mend_surrogates(body: object) -> tuple[object, list[str]]:
-    """Replace lone surrogates by U+FFFD; give the mended body and the paths of what was mended."""
+    """Replace lone surrogates by U+FFFD; return the body and the paths of the replacements."""
     if isinstance(body, (bytes, bytearray, memoryview)):
         return _mend_bytes(bytes(body))
     if isinstance(body, str):
@@ -38,7 +38,7 @@ def mend_surrogates(body: object) -> tuple[object, list[str]]:
         try:
             return _mend_value(body, (), places), [dotted(place) for place in places]
         except RecursionError:
-            pass  # the reader will name it
+            pass  # the parser will report it
     return body, []
 
 
@@ -70,7 +70,7 @@ def _may_have_surrogates(value: object) -> bool:
     except UnicodeEncodeError:
         return True
     except (TypeError, ValueError, LimitError):
-        pass  # not JSON for another reason, which the reader will name
+        pass  # not JSON for another reason, which the parser will report
     return False
 
 

@@ -1,9 +1,9 @@
-"""Thinking that is bound to what stands before it, and how to let go of it.
+"""Thinking that is bound to the content before it, and how to remove it.
 
-thinking: after conversation. On models with preserved thinking a thinking block's signature covers
-the exact system, tools and messages before it; after an edit before it the provider refuses the
-request ("bound to a different conversation"). Nothing here can verify a signature: it says when
-the rule holds, and takes thinking out from a place on, which is always allowed.
+On models with preserved thinking a signature covers the exact system, tools and messages before the
+block, and after an edit the provider rejects the request ("bound to a different conversation").
+Signatures cannot be verified here, so thinking is removed from a position on, which is always
+allowed.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ from holdfast.wire.strict import encode, items, splice
 from holdfast.wire.values import inner
 
 BINDING = ("anthropic", "converse")
-"""The dialects in which thinking is a block of a message's content."""
+"""Dialects in which thinking is a block of a message's content."""
 
 
 def is_bound(model: str, body: Any) -> bool:
-    """Whether an edit invalidates the thinking behind it; `body` is `Conversation.rest`."""
+    """Return whether an edit invalidates later thinking; `body` is `Conversation.rest`."""
     return has_preserved_thinking(model) and not drops_what_is_bound(_thinking(body))
 
 
 def thinks(body: Any) -> bool:
-    """Whether a request asks for thinking."""
+    """Return whether a request enables thinking."""
     return _thinking(body).get("type") not in (None, "disabled")
 
 
 def has_bound_thoughts(asked: Conversation, model: str) -> bool:
-    """Whether a change of its tools would cost thinking, as in a session that began without us."""
+    """Return whether changing the tools would invalidate thinking already in the history."""
     if asked.dialect not in BINDING or not is_bound(model, asked.rest) or not thinks(asked.rest):
         return False
     return any(isinstance(block, Thinking) for m in asked.messages for block in m.blocks)
 
 
 def _thinking(body: Any) -> dict[str, Any]:
-    """What a request asks for; Converse carries it among the model's own fields."""
+    """Return the thinking options; Converse has them among the model's own fields."""
     return inner(body, "thinking") or inner(body, "additionalModelRequestFields", "thinking")
 
 
 def without_thinking(conversation: Conversation, start: int) -> Conversation:
-    """The same request without thinking in the messages from `start` on.
+    """Return the request without thinking in the messages from `start` on.
 
-    Untouched messages are the same objects. A message of nothing but thinking goes: the API joins
-    its neighbours (A9). Where thinking is enabled and the last turn still calls tools, a turn
-    without thinking is refused (A11): there, thinking is switched off for this request.
+    Untouched messages are the same objects. A message of only thinking is removed, and the API
+    joins its neighbours. With thinking enabled, a turn that still calls tools must start with
+    thinking, so thinking is then disabled for this request (opencode#3077).
     """
     if conversation.dialect not in BINDING:
         return conversation
@@ -66,16 +66,16 @@ def without_thinking(conversation: Conversation, start: int) -> Conversation:
 
 
 def unbound(conversation: Conversation, start: int) -> Conversation:
-    """The same request without thinking from `start` on, where it is bound to what has changed."""
+    """Return the request without thinking from `start` on, if it is bound to changed content."""
     if not is_bound(conversation.model or "", conversation.rest):
         return conversation
     return without_thinking(conversation, start)
 
 
 def unbound_turn(turn: Sequence[bytes], behind: Conversation) -> tuple[bytes, ...]:
-    """A turn that is to stand behind another conversation than it answered.
+    """Return a turn for use after another conversation than the one it answered.
 
-    Its thinking goes where it is bound; a turn of nothing else leaves nothing.
+    Bound thinking is removed; a turn of only thinking becomes empty.
     """
     if behind.dialect not in BINDING or not is_bound(behind.model or "", behind.rest):
         return tuple(turn)
@@ -89,7 +89,7 @@ def _is(message: Message, other: Message) -> bool:
 
 
 def _without(message: Message) -> list[Message]:
-    """A message without its thinking, the other blocks in their very bytes; none if all was."""
+    """Return a message without its thinking, other bytes unchanged; empty if nothing remains."""
     gone = {block.place[-1] for block in message.blocks if isinstance(block, Thinking)}
     if not gone or message.role != "assistant":
         return [message]
@@ -114,10 +114,10 @@ def _unless_demanded(conversation: Conversation) -> Conversation:
 
 
 def _demands(body: Any) -> bool:
-    """Whether a turn must start with thinking: adaptive thinking leaves that to the model."""
+    """Return whether a turn must start with thinking; adaptive thinking lets the model decide."""
     return inner(body, "thinking").get("type") == "enabled"
 
 
 def _calls_tools(messages: Sequence[Message]) -> bool:
-    """Whether the last message answers calls, so that the turn before it goes on."""
+    """Return whether the last message answers calls, so that the turn before it continues."""
     return bool(messages) and any(isinstance(block, ToolResult) for block in messages[-1].blocks)

@@ -1,7 +1,7 @@
-"""Offer one more tool in a request, or set some aside; everything else keeps its very bytes.
+"""Add or remove tools of a request, leaving all other bytes unchanged.
 
-tools: after conversation and running. What a tool's definition says is its owner's business. Tools
-stand first in what vendors cache; two dialects can also take one in a message, from there on.
+Tools are the first part of a provider's cached prefix. Two dialects also accept a tool in a
+message, from which on it applies.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _TAKING: dict[str, Dialect] = {
     anthropic.NAME: anthropic,
     openai_responses.NAME: openai_responses,
 }
-"""The dialects in which a message can offer tools."""
+"""Dialects in which a message can define tools."""
 _ITEM = "additional_tools"
 _BLOCK = "tool_addition"
 INLINE_BETA = "inline-tools-2026-09-15"
-"""What a request to Anthropic must name in `anthropic-beta` to define tools in a message."""
+"""Value of `anthropic-beta` that a request needs to define tools in a message."""
 _CLAUDE = re.compile(r"claude-(opus|sonnet|haiku|fable|mythos)-(\d)(?:[-.](\d))?(?!\d)")
 _CHANGES_TOOLS = {
     "opus": (4, 8),
@@ -42,12 +42,13 @@ _CHANGES_TOOLS = {
     "fable": (5, 0),
     "mythos": (5, 0),
 }
-"""The first model of each family whose tools can change in the middle of a conversation; from
-platform.claude.com, build-with-claude/mid-conversation-system-messages."""
+"""First model of each family whose tools may change in mid-conversation (platform.claude.com,
+build-with-claude/mid-conversation-system-messages).
+"""
 
 
 def with_tool(conversation: Conversation, definition: Mapping[str, Any]) -> Conversation:
-    """Offer one more tool, in the dialect's own form, behind those that are there."""
+    """Return the request with one more tool, in the dialect's own form, after the existing ones."""
     inside = conversation.frame.place[:-1]
     place: Place = (*inside, "tools")
     if conversation.dialect == "converse":
@@ -66,17 +67,17 @@ def with_tool(conversation: Conversation, definition: Mapping[str, Any]) -> Conv
 
 
 def plain_functions(conversation: Conversation) -> list[Tool]:
-    """The tools of the body that a name, a description and a schema say all of.
+    """Return the tools of the body that consist of a name, a description and a schema.
 
-    A provider's own tools, what messages add, functions of the old form, and what has a member of
-    unknown meaning are left out: of these nobody knows what else depends on them.
+    Hosted tools, tools in messages, legacy functions and tools with unknown members are excluded,
+    because other parts of the request may depend on them.
     """
     known = _KNOWN.get(conversation.dialect, frozenset())
     listed = len(conversation.frame.place)
     plain = []
     for tool in conversation.tools:
         if not all(isinstance(step, int) for step in tool.place[listed::2]):
-            continue  # an object that stands for a list of one
+            continue  # a single object instead of a list
         value = _find(conversation.rest, tool.place)
         if conversation.dialect == "openai-chat" and isinstance(value, dict):
             function = value.get("function")
@@ -89,7 +90,7 @@ def plain_functions(conversation: Conversation) -> list[Tool]:
 
 
 def definitions(conversation: Conversation, tools: Sequence[Tool]) -> list[bytes]:
-    """The definitions of tools that stand in the body's list, as they came."""
+    """Return the definitions of tools in the body's list, unchanged."""
     inside = (*conversation.frame.place[:-1], "tools")
     start, stop = offsets(conversation.frame.hollow, inside)
     listed = items(conversation.frame.hollow[start:stop])
@@ -102,21 +103,21 @@ def definitions(conversation: Conversation, tools: Sequence[Tool]) -> list[bytes
             written.append(bytes(listed[n]))
             continue
         key = (n, rest[0])
-        if key not in groups:  # Gemini's: to read a group for each of its functions takes long
+        if key not in groups:  # Gemini's groups, parsed once instead of once per function
             groups[key] = items(fields(listed[n])[rest[0]])
         written.append(bytes(groups[key][rest[1]]))
     return written
 
 
 def without_tools(conversation: Conversation, tools: Collection[Tool]) -> Conversation:
-    """The request without some of its tools; those that stay keep their very bytes and order."""
+    """Return the request without some tools; the others keep their bytes and order."""
     gone = {tool.place for tool in tools}
     place: Place = (*conversation.frame.place[:-1], "tools")
     return relisted(conversation, lambda listed: _remaining(listed, place, gone))
 
 
 def without_fields(conversation: Conversation, names: Collection[str]) -> Conversation:
-    """Return the request without some fields that stand beside its messages."""
+    """Return the request without some fields beside its messages."""
     inside = conversation.frame.place[:-1]
     hollow = conversation.frame.hollow
     start, stop = offsets(hollow, inside)
@@ -125,13 +126,14 @@ def without_fields(conversation: Conversation, names: Collection[str]) -> Conver
 
 
 def remove_tools(conversation: Conversation, removed: Callable[[str], bool]) -> Conversation | None:
-    """Return the same request without some tools; None where they cannot be taken out of it.
+    """Return the request without some tools; None if they cannot be removed.
 
-    For a model that ignores `tool_choice`: the provider has to read the whole request again.
+    Use it for a model that ignores `tool_choice`: the provider must read the complete request
+    again.
     """
     gone = [tool for tool in conversation.tools if removed(tool.name)]
     depth = len(conversation.frame.place) - 1
-    if any(tool.place[depth] != "tools" for tool in gone):  # OpenAI's `functions`
+    if any(tool.place[depth] != "tools" for tool in gone):  # OpenAI's legacy `functions`
         return None
     kept = tuple(m for m in conversation.messages if not _adds_only(m, removed))
     if len(kept) < len(conversation.messages):
@@ -142,17 +144,17 @@ def remove_tools(conversation: Conversation, removed: Callable[[str], bool]) -> 
 
 
 _TOOL_FIELDS = ("tools", "tool_choice", "parallel_tool_calls", "toolConfig", "tool_config")
-"""What providers refuse in a request without tools."""
+"""Fields that providers reject in a request without tools."""
 
 
 def _adds_only(message: Message, removed: Callable[[str], bool]) -> bool:
-    """Return whether a message is there only to add tools that are removed."""
+    """Return whether a message only adds tools that are removed."""
     added = tools_added(message)
     return bool(added) and all(removed(tool.name) for tool in added)
 
 
 def relisted(conversation: Conversation, change: Callable[[bytes], bytes]) -> Conversation:
-    """The request with its list of tools written anew."""
+    """Return the request with its tool list rewritten."""
     place: Place = (*conversation.frame.place[:-1], "tools")
     hollow = conversation.frame.hollow
     start, stop = offsets(hollow, place)
@@ -161,7 +163,7 @@ def relisted(conversation: Conversation, change: Callable[[bytes], bytes]) -> Co
 
 
 def _remaining(raw: bytes, place: Place, gone: Collection[Place]) -> bytes:
-    """A list of tools without some; of Gemini's groups those go that have nothing left."""
+    """Return a tool list without some tools; Gemini's empty groups are removed."""
     entries = []
     for n, entry in enumerate(map(bytes, items(raw))):
         at = (*place, n)
@@ -171,7 +173,7 @@ def _remaining(raw: bytes, place: Place, gone: Collection[Place]) -> bytes:
 
 
 def _left_of(entry: bytes, place: Place, gone: Collection[Place]) -> bytes:
-    """An entry of the list without what is gone from inside it; empty if that was all."""
+    """Return a list entry without the removed tools inside it; empty if nothing remains."""
     for key in _DECLARATIONS:
         inside = [member for member in gone if member[:-1] == (*place, key)]
         if inside:
@@ -193,45 +195,45 @@ _KNOWN = {
         {"name", "description", "parameters", "parametersJsonSchema", "parameters_json_schema"}
     ),
 }
-"""Members of a definition that a schema which is given later can stand for."""
+"""Members of a definition that a schema given later can replace."""
 _PLAIN_TYPES = ("function", "custom", None)
 
 
 def offered_tools(conversation: Conversation) -> tuple[Tool, ...]:
-    """All tools that the model may call: those of the body, and those that messages have added."""
+    """Return all callable tools: those of the body and those that messages added."""
     if conversation.dialect not in _TAKING:
         return conversation.tools
     return conversation.tools + _ADDED.over(conversation)
 
 
 def adds_tools(conversation: Conversation) -> bool:
-    """Whether items of a Responses request add tools, as all of Codex's come to new models."""
+    """Return whether items of a Responses request add tools, as Codex does for new models."""
     return conversation.dialect == openai_responses.NAME and bool(_ADDED.over(conversation))
 
 
 def has_tools(message: Message) -> bool:
-    """Whether a message adds tools."""
+    """Return whether a message adds tools."""
     return bool(tools_added(message))
 
 
 def tools_added(message: Message) -> tuple[Tool, ...]:
-    """Return the tools that a message adds, in the dialects in which one can."""
+    """Return the tools that a message adds, if its dialect allows it."""
     return _with_added((), (message,)) if message.dialect in _TAKING else ()
 
 
 def changes_tools(model: str) -> bool:
-    """Whether a model of Anthropic's takes tools in the middle of a conversation."""
+    """Return whether an Anthropic model accepts tools in mid-conversation."""
     return claude_since(model, _CHANGES_TOOLS)
 
 
 def claude_since(model: str, first: Mapping[str, tuple[int, int]]) -> bool:
-    """Whether a model is one of Claude's, and not older than the first of its family."""
+    """Return whether a model is a Claude model, at least the given version of its family."""
     name = _CLAUDE.search(model)
     return name is not None and (int(name[2]), int(name[3] or 0)) >= first[name[1]]
 
 
 def tool_message(dialect: str, definition: Mapping[str, Any]) -> Message:
-    """A message that offers one more tool from its place on."""
+    """Return a message that adds one tool from its position on."""
     value: dict[str, Any]
     if dialect == openai_responses.NAME:
         value = {"type": _ITEM, "role": "developer", "tools": [definition]}
@@ -243,14 +245,14 @@ def tool_message(dialect: str, definition: Mapping[str, Any]) -> Message:
 
 def _with_added(tools: tuple[Tool, ...], messages: Sequence[Message]) -> tuple[Tool, ...]:
     for message in messages:
-        if message.role == "system":  # all others cost no more than this
+        if message.role == "system":  # only system messages can add tools
             body = {"tools": list(_definitions(message.value))}
             tools += _TAKING[message.dialect].tools(body)
     return tools
 
 
 def _definitions(value: Any) -> Iterator[Any]:
-    """The tools that a message defines, those in namespaces too."""
+    """Yield the tools that a message defines, including those in namespaces."""
     if take(value, "type") == _ITEM:
         for tool in _listed(value, "tools"):
             yield from _listed(tool, "tools") if take(tool, "type") == "namespace" else (tool,)
@@ -268,7 +270,7 @@ _ADDED: RunningNote[tuple[Tool, ...]] = RunningNote("added tools", (), _with_add
 
 
 def _extended(raw: bytes, offered: list[Any], definition: Mapping[str, Any]) -> bytes:
-    """A list of tools with one more; Gemini groups its functions, and one group is enough."""
+    """Return a tool list with one more tool; for Gemini, in the first group of functions."""
     for n, group in enumerate(offered):
         for key in _DECLARATIONS:
             if isinstance(group, dict) and isinstance(group.get(key), list):
@@ -293,7 +295,7 @@ def _find(value: Any, place: Place) -> Any:
 
 
 def _put(frame: Frame, hollow: bytes, place: Place, value: bytes) -> Frame:
-    """Set a member of the body that is missing or null, with the objects around it."""
+    """Set a missing or null member of the body, creating the objects around it."""
     top = fields(hollow)
     for depth, key in enumerate(place):
         member = top.get(str(key))
@@ -314,7 +316,7 @@ def _put(frame: Frame, hollow: bytes, place: Place, value: bytes) -> Frame:
 
 
 def _replace(frame: Frame, start: int, stop: int, new: bytes) -> Frame:
-    """Put bytes in the place of others, in the body without its messages."""
+    """Replace bytes in the body without its messages."""
     before = len(frame.head)
     if stop <= before:
         return msgspec.structs.replace(frame, head=frame.head[:start] + new + frame.head[stop:])

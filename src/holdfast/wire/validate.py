@@ -1,6 +1,6 @@
-"""Check a body against every rule of its dialect, in one pass.
+"""Validate a body against all rules of its dialect, in one pass.
 
-validate: after reader; public, and the gatekeeper of the upstream that tests run against.
+It is public, and the test upstream uses it to reject requests.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def validate(
     *,
     limits: Limits = _DEFAULT_LIMITS,
 ) -> list[Violation]:
-    """List every rule that a body breaks; an empty list means that the provider takes it.
+    """Return every violation of a body; an empty list means that the provider accepts it.
 
-    The body is bytes, text, a dictionary or a Conversation. What is not JSON at all raises
-    WireError. Some rules hold for some models: the model is taken from the body if not given.
+    The body is bytes, text, a dictionary or a Conversation. Raise `WireError` if it is not JSON.
+    Some rules depend on the model, which defaults to the one in the body.
     """
     if isinstance(body, Conversation):
         found = list(check_all(list(body.seen()), body.context(model)))
@@ -39,7 +39,7 @@ def validate(
     try:
         return sorted(_validate(to_checked_bytes(body, limits), dialect, model), key=_position)
     except BadJSONError:
-        # Half characters are not JSON and yet a rule: the rest is looked at all the same.
+        # Lone surrogates are invalid JSON and also a rule, so the rest is validated as well.
         body, mended = mend_surrogates(body)
         if not mended:
             raise
@@ -50,8 +50,8 @@ def validate(
 
 
 def _position(violation: Violation) -> list[str | int]:
-    """Sorts violations as they stand in the body: `[2]` before `[10]`."""
-    parts = re.split(r"(\d+)", violation.path)  # text and number by turns
+    """Return a sort key in the order of the body: `[2]` before `[10]`."""
+    parts = re.split(r"(\d+)", violation.path)  # text and number alternate
     return [int(part) if n % 2 else part for n, part in enumerate(parts)]
 
 
@@ -72,13 +72,13 @@ def _validate(raw: bytes, dialect: str | None, model: str | None) -> list[Violat
             role = spoken.check(value, place)
         except ShapeError as error:
             if len(misshapen) == _MOST_MISSHAPEN:
-                return misshapen  # it is something else; a longer list would only cost memory
+                return misshapen  # the body is something else; a longer list would only cost memory
             is_role = spoken.NAME == "gemini" and error.where.endswith(".role")
             misshapen.append(Violation("G1" if is_role else SHAPE.id, error.where, error.what))
         else:
             messages.append(Seen(place, role, value, spoken.blocks(value, None)))
     if misshapen and not messages:
-        return misshapen  # that there is no message besides is no news
+        return misshapen  # a missing message is a consequence of these violations
     named = spoken.params(rest).get("model")
     model = model or (named if isinstance(named, str) else "")
     context = Context(spoken.NAME, model, rest, frame.place, len(raw))

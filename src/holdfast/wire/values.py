@@ -1,4 +1,4 @@
-"""Small readings of untrusted JSON values, shared by the dialects."""
+"""Read values from untrusted JSON; shared by the dialects."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from holdfast.wire.strict import encode
 
 
 def take(value: Any, *keys: str) -> str:
-    """Follow keys to a string; empty if there is none."""
+    """Return the string under nested keys; empty if there is none."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, str) else ""
 
 
 def inner(value: Any, *keys: str) -> dict[str, Any]:
-    """Follow keys to an object; empty if there is none."""
+    """Return the object under nested keys; empty if there is none."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
 
 
 def first(value: dict[str, Any], *keys: str) -> Any:
-    """The value under the first of several spellings of a key; None if there is none."""
+    """Return the value of the first key that exists; None if none does."""
     for key in keys:
         if key in value:
             return value[key]
@@ -36,17 +36,17 @@ def first(value: dict[str, Any], *keys: str) -> Any:
 
 
 def join_text(blocks: Iterable[Block]) -> str:
-    """The text of several blocks, one below the other."""
+    """Return the texts of several blocks, joined by line breaks."""
     return "\n".join(text for block in blocks if (text := text_of(block)))
 
 
 def json_text(value: Any) -> str:
-    """A JSON value as text; text stays as it is."""
+    """Return a JSON value as text; strings stay unchanged."""
     return value if isinstance(value, str) else encode(value).decode()
 
 
 class UniqueNames:
-    """Names of which none is given twice: `a`, `a_2`, `a_3`."""
+    """Generates distinct names: `a`, `a_2`, `a_3`."""
 
     def __init__(self) -> None:
         self._last: dict[str, int] = {}
@@ -55,10 +55,10 @@ class UniqueNames:
         return len(self._last)
 
     def take(self, wanted: str) -> str:
-        """Give the wanted name, or the first like it that is free."""
+        """Return the wanted name, or the next free variant of it."""
         name = wanted
         while name in self._last:
-            # Counting on from the last number keeps many equal names from costing their square.
+            # Continuing from the last number avoids quadratic time for many equal names.
             self._last[wanted] += 1
             name = f"{wanted}_{self._last[wanted]}"
         self._last[name] = 1
@@ -66,7 +66,7 @@ class UniqueNames:
 
 
 def as_json(arguments: Any) -> Any:
-    """Arguments as a JSON object, whether they came as text or as a value."""
+    """Return arguments as a JSON object, from text or a value."""
     if isinstance(arguments, str):
         with suppress(ValueError, RecursionError, msgspec.MsgspecError):
             arguments = msgspec.json.decode(arguments) if arguments.strip() else {}
@@ -76,7 +76,7 @@ def as_json(arguments: Any) -> Any:
 
 
 def parsed(text: str) -> Any:
-    """New arguments for a call, which must be a JSON object."""
+    """Parse new arguments of a call; raise `EditError` if they are not a JSON object."""
     try:
         value = msgspec.json.decode(text)
     except (ValueError, RecursionError, msgspec.MsgspecError):

@@ -1,7 +1,6 @@
-"""What a request asks of the answer beside its length: a form, thinking, one call at a time.
+"""Read the answer options of a request: format, thinking, parallel calls and sampling.
 
-wishes: after dialect; granting writes them in another. Each dialect says these in words of its
-own; here they are read into one form.
+Each dialect has its own fields, which are converted to one form; `granting` writes them.
 """
 
 from __future__ import annotations
@@ -15,26 +14,26 @@ from holdfast.wire.values import first, inner, take
 
 
 class Wishes(msgspec.Struct, kw_only=True):
-    """What is asked, in no dialect's words; None is a wish that nobody has."""
+    """Answer options in dialect-independent form; None means not requested."""
 
     json: bool = False
-    """The answer is to be JSON."""
+    """Whether the answer must be JSON."""
     schema: dict[str, Any] | None = None
     schema_name: str = ""
     strict: bool | None = None
     effort: str | None = None
-    """How much to think: minimal, low, medium, high, xhigh or max."""
+    """Thinking effort: minimal, low, medium, high, xhigh or max."""
     budget: int | None = None
-    """How many tokens to think at most."""
+    """Maximum thinking tokens."""
     thoughts: bool = False
-    """The client wants to read the thinking."""
+    """Whether the client wants to receive the thinking."""
     parallel: bool | None = None
     """Whether several tools may be called at once."""
     plain: dict[str, Any] = {}
-    """Numbers and names that several dialects share, under OpenAI's names."""
+    """Further parameters that several dialects share, under OpenAI's names."""
 
 
-# Parameters that more than one dialect has, by OpenAI's names.
+# Parameters of more than one dialect, by OpenAI's names.
 GEMINI_NAMES: dict[str, str] = {
     "seed": "seed",
     "top_k": "topK",
@@ -59,11 +58,11 @@ FIELDS: dict[str, frozenset[str]] = {
     "anthropic": frozenset(("thinking", "output_config", "output_format", "top_k", "metadata")),
     "gemini": frozenset(),
 }
-"""The fields of a body that are read here; what is not carried over is listed here too."""
+"""Body fields that this module reads or reports as lost."""
 
 
 def present(body: Any, names: Iterable[str]) -> dict[str, Any]:
-    """The fields of some names that are there and not null."""
+    """Return the fields with the given names that exist and are not null."""
     return {name: body[name] for name in names if body.get(name) is not None}
 
 
@@ -71,13 +70,13 @@ def present(body: Any, names: Iterable[str]) -> dict[str, Any]:
 
 
 def read_wishes(body: Any, dialect: str) -> Wishes:
-    """What a request asks; `body` is `Conversation.rest`."""
+    """Return the answer options of a request; `body` is `Conversation.rest`."""
     reader = _READERS.get(dialect)
     return reader(body) if reader else Wishes()
 
 
 def _formed(wishes: Wishes, form: dict[str, Any]) -> None:
-    """Take OpenAI's or Anthropic's form of an answer, whose schema stands beside its type."""
+    """Read OpenAI's or Anthropic's answer format, in which the schema is beside the type."""
     wishes.json = form.get("type") in ("json_schema", "json_object")
     if form.get("type") == "json_schema":
         wishes.schema = inner(form, "schema")
@@ -148,11 +147,11 @@ def _from_gemini(body: Any) -> Wishes:
 _TYPES = frozenset(("STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"))
 
 
-_DEEPEST = 64  # no provider takes a schema that is nested deeper, and no stack shall overflow
+_DEEPEST = 64  # no provider accepts deeper nesting, and the stack must not overflow
 
 
 def json_schema(schema: Any, depth: int = 0) -> Any:
-    """A schema of Gemini's as a JSON schema: it spells types in capitals, and null as a mark."""
+    """Convert Gemini's schema, with types in capitals and a null flag, to JSON Schema."""
     if isinstance(schema, list) and depth < _DEEPEST:
         return [json_schema(item, depth + 1) for item in schema]
     if not isinstance(schema, dict) or depth >= _DEEPEST:
@@ -177,7 +176,7 @@ GEMINI_CONFIG = frozenset(
         *"responseMimeType responseSchema responseJsonSchema thinkingConfig".split(),
     )
 )
-"""The members of `generationConfig` that are read, here or with the common parameters."""
+"""Fields of `generationConfig` that are read, here or with the common parameters."""
 
 
 _READERS: dict[str, Callable[[Any], Wishes]] = {

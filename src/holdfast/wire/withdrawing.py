@@ -1,7 +1,7 @@
-"""Forbid tools for one request without touching their definitions, so that the prefix stays.
+"""Forbid tools for one request without changing their definitions.
 
-withdrawing: after conversation. Tools stand first in what a provider caches; to take one out of the
-list would have all of it read again. What the model may call is said beside the list instead.
+Tools are the first part of the provider's cached prefix: removing one would invalidate all of it.
+The allowed tools are stated beside the list instead.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from holdfast.wire.rules.common import openai_answers
 from holdfast.wire.values import first, inner, take
 
 Withdrawn = Callable[[str], bool]
-"""Says of a tool's name whether it may not be called."""
+"""Returns whether the tool with this name must not be called."""
 
 
 def withdraw(conversation: Conversation, withdrawn: Withdrawn) -> Conversation:
-    """The same request, in which the model may not call the tools that are withdrawn."""
+    """Return the request with some tools forbidden."""
     others = [tool for tool in conversation.tools if not withdrawn(tool.name)]
     match conversation.dialect:
         case "openai-chat":
@@ -27,8 +27,8 @@ def withdraw(conversation: Conversation, withdrawn: Withdrawn) -> Conversation:
         case "openai-responses":
             choice = _openai_choice(conversation, others, _responses_name, nested=False)
         case "anthropic":
-            # It can forbid all tools or none. The model's words are worth more than its next
-            # call: without this it would end with nothing said.
+            # Anthropic can only forbid all tools or none. Forbidding all is better than a further
+            # call: the turn would otherwise end without text.
             choice = {"type": "none"}
         case "gemini":
             return _gemini(conversation, others, withdrawn)
@@ -38,7 +38,7 @@ def withdraw(conversation: Conversation, withdrawn: Withdrawn) -> Conversation:
 
 
 def spares_others(conversation: Conversation, withdrawn: Withdrawn) -> bool:
-    """Return whether `withdraw` leaves all other tools callable; true where there are none."""
+    """Return whether `withdraw` leaves all other tools callable; true if there are none."""
     if all(withdrawn(tool.name) for tool in conversation.tools):
         return True
     match conversation.dialect:
@@ -49,7 +49,7 @@ def spares_others(conversation: Conversation, withdrawn: Withdrawn) -> bool:
 
 
 def chosen_tools(conversation: Conversation) -> set[str]:
-    """The tools that a request names where it says what may or must be called."""
+    """Return the tool names in the request's tool choice."""
     body = conversation.rest
     config = first(body, "toolConfig", "tool_config")
     names: set[str] = set()
@@ -58,7 +58,7 @@ def chosen_tools(conversation: Conversation) -> set[str]:
         value = waiting.pop()
         if isinstance(value, list):
             waiting.extend(value)
-        elif isinstance(value, str):  # in a list of names, or a word such as `auto`
+        elif isinstance(value, str):  # an entry of a list of names, or a word such as `auto`
             names.add(value)
         elif isinstance(value, dict):
             waiting.extend(member for key, member in value.items() if key != "type")
@@ -66,17 +66,17 @@ def chosen_tools(conversation: Conversation) -> set[str]:
 
 
 Named = Callable[[dict[str, Any]], dict[str, Any]]
-"""A tool's definition as a choice of tools names it."""
+"""Converts a tool's definition to its form in a tool choice."""
 
 
 def _openai_choice(
     conversation: Conversation, others: Sequence[Tool], name: Named, *, nested: bool
 ) -> Any:
-    """What may be called; None if the request says so already."""
+    """Return the tool choice that forbids the others; None if the request already forbids them."""
     given = conversation.rest.get("tool_choice")
     if isinstance(given, dict) and given.get("type") != "allowed_tools":
-        return None  # one tool is forced, which is the client's
-    # Only OpenAI itself knows a list of allowed tools; services that speak its dialects refuse it.
+        return None  # the client forces one tool
+    # Only OpenAI accepts a list of allowed tools; compatible services reject it.
     if not others or not openai_answers(conversation.context()):
         return "none"
     definitions = conversation.rest.get("tools")
@@ -114,8 +114,8 @@ def _gemini(
     names = first(calling, "allowedFunctionNames", "allowed_function_names")
     own = [tool.name for tool in others if not tool.hosted]
     allowed = [n for n in names if not withdrawn(n)] if isinstance(names, list) and names else own
-    # A list of names is heeded in the modes ANY, which forces a call, and VALIDATED, which allows
-    # words too; in AUTO it is refused.
+    # The modes ANY, which forces a call, and VALIDATED, which also allows text, accept a list of
+    # names; AUTO rejects it.
     mode = "ANY" if calling.get("mode") == "ANY" else "VALIDATED"
     choice = {"mode": mode, "allowedFunctionNames": allowed} if allowed else {"mode": "NONE"}
     spare = ("functionCallingConfig", "function_calling_config")

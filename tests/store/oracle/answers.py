@@ -26,7 +26,7 @@ class ModelAnswers(AnswerStore):
     async def put(self, scope: Scope, answer: StoredAnswer) -> None:
         """Keep an answer."""
         answer_store.check(answer)
-        self.of(scope).pop(answer.id, None)  # so that it stands last
+        self.of(scope).pop(answer.id, None)  # so that it is the newest
         self.of(scope)[answer.id] = msgspec.structs.replace(answer, session=scope.session)
 
     def _fresh(self, scope: Scope) -> Iterable[StoredAnswer]:
@@ -78,7 +78,7 @@ class ModelAnswers(AnswerStore):
         return sum(self.of(scope).pop(id_, None) is not None for id_ in rules.distinct(ids))
 
     def drop_of_ref(self, scope: Scope, ref_id: str) -> None:
-        """Remove the answers that were made from a content that goes without a trace."""
+        """Remove the answers that depend on a content that is removed without a trace."""
         self._drop(scope, lambda answer: ref_id in answer.refs)
 
     def drop_of_session(self, scope: Scope) -> int:
@@ -86,7 +86,7 @@ class ModelAnswers(AnswerStore):
         return self._drop(scope, lambda answer: answer.session == scope.session)
 
     def drop_expired(self, scope: Scope) -> None:
-        """Remove what is past its time."""
+        """Remove expired answers."""
         now = self._clock()
         self._drop(scope, lambda answer: rules.is_over(answer.expires_at, now))
 

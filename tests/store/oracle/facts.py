@@ -19,6 +19,7 @@ from holdfast.store.fact_store import (
 )
 from holdfast.store.scope import Scope
 from holdfast.store.transfer import FactLine
+from holdfast.store.turn_store import Remembered
 
 
 @dataclass(eq=False)
@@ -52,14 +53,14 @@ class _Shelf:
             self.current_by_subject[fact.subject].discard(fact_id)
 
     def current(self, new: NewFact) -> list[Fact]:
-        """The current facts of a subject, and those that are named."""
+        """Return the current facts of a subject, and the named ones."""
         of_subject = self.current_by_subject.get(new.fact.subject, set())
         ids = {*new.supersedes, *(of_subject if new.fact.subject else ())}
         facts = [self.facts[fact_id] for fact_id in sorted(ids) if fact_id in self.facts]
         return [fact for fact in facts if fact.is_current]
 
     def same(self, text: str) -> Fact | None:
-        """The current fact that says the same."""
+        """Return the current fact with the same text."""
         return self.facts.get(self.current_by_key.get(shelf.key_of(text), ""))
 
     def row(self, fact: Fact) -> FactRow:
@@ -110,7 +111,7 @@ class ModelFacts(FactStore):
     async def latest(
         self, scope: Scope, *, kind: str = "", tag: str = "", limit: int = 100, current: bool = True
     ) -> list[Fact]:
-        """The facts said last."""
+        """Return the newest facts."""
         which = FactFilter(kind=kind, tag=tag, session=scope.session)
         facts = [
             fact
@@ -166,15 +167,20 @@ class ModelFacts(FactStore):
     # --- for the store ---------------------------------------------------------------------------
 
     def drop_of_ref(self, scope: Scope, ref_id: str) -> None:
-        """Remove what only a content says that goes without a trace."""
+        """Remove facts whose only source is a content that is removed without a trace."""
         self._drop_sources(scope, lambda source: source.ref == ref_id)
 
     def drop_of_session(self, scope: Scope) -> int:
-        """Remove what was said in a session only; return how many facts went."""
+        """Remove facts whose only source is a session; return their number."""
         return self._drop_sources(scope, lambda source: source.session == scope.session)
 
+    def drop_of_turns(self, scope: Scope, turns: Sequence[Remembered]) -> int:
+        """Remove what was said in these turns only; return how many facts went."""
+        gone = {(turn.session, turn.id) for turn in turns}
+        return self._drop_sources(scope, lambda source: (source.session, source.ref) in gone)
+
     def expire(self, scope: Scope, before: float, kept: Collection[str]) -> int:
-        """Remove the facts of no session that is kept, said before a time; return how many."""
+        """Remove old facts without a kept session; return their number."""
         here = self._of(scope)
         gone = [
             fact.id

@@ -23,7 +23,7 @@ class ModelJournal(JournalStore):
     async def append(
         self, scope: Scope, name: str, entries: Sequence[bytes], *, expect: int | None = None
     ) -> int:
-        """Add entries behind the last."""
+        """Append entries."""
         written = self._journals.get(_key(scope, journal.checked(name)), [])
         place = len(written) + 1
         journal.check_place(name, expect, place)
@@ -34,7 +34,7 @@ class ModelJournal(JournalStore):
         return place + len(added)
 
     async def read(self, scope: Scope, name: str, after: int = 0) -> list[JournalEntry]:
-        """The entries behind a sequence."""
+        """Return the entries after a sequence."""
         return self._journals.get(_key(scope, name), [])[max(after, 0) :]
 
     async def names(self, scope: Scope, prefix: str = "") -> list[str]:
@@ -72,7 +72,7 @@ class ModelJournal(JournalStore):
                 yield JournalLine(session=key[2], name=key[3], entry=entry)
 
     def restore(self, scope: Scope, line: JournalLine) -> bool:
-        """Put an exported entry behind the ones before it; whether it was not there."""
+        """Append an exported entry; return whether it is new."""
         entries = self._journals.setdefault(_key(scope.of(line.session), line.name), [])
         is_next = line.entry.sequence == len(entries) + 1
         if is_next:

@@ -61,7 +61,7 @@ class ModelLedger(UsageLedger):
             mine[token] = msgspec.structs.replace(mine[token], expires_at=expires_at)
 
     async def settle(self, scope: Scope, reservation: Reservation, used: Amount) -> None:
-        """Replace a reservation by what the call used."""
+        """Replace a reservation by the actual use."""
         owner = _owner(scope)
         mine = self._open.get(owner, {})
         is_open = mine.pop(reservation.token, None) is not None

@@ -18,7 +18,7 @@ def lines_of(
     facts: Iterable[Fact],
     answers: Iterable[StoredAnswer],
 ) -> Iterator[transfer.Line]:
-    """Every record of a shelf, and what else its owner has, behind a header."""
+    """Yield every record of a shelf, and other records of its owner, after a header."""
     yield transfer.Header()
     for record in sorted(shelf.sessions.values(), key=lambda record: record.session):
         yield transfer.SessionLine(record)
@@ -60,7 +60,7 @@ def add_line(shelf: Shelf, contents: dict[str, bytes], line: transfer.Line) -> b
 
 
 def _add_told(shelf: Shelf, line: transfer.Line) -> bool:
-    """Put a record on a shelf that is no content and is made of none."""
+    """Add a record to a shelf that neither is nor depends on a content."""
     match line:
         case transfer.SessionLine(record=record):
             return shelf.sessions.setdefault(record.session, record) is record

@@ -123,7 +123,7 @@ class ModelQueue(JobQueue):
         return [row.job for row in self.rows() if _owner(row.job.scope) == _owner(scope)]
 
     def restore(self, scope: Scope, line: JobLine) -> bool:
-        """Put an exported job behind all others; whether there was none of its kind and key."""
+        """Append an exported job; return whether its kind and key are new."""
         if self._has(scope, line.kind, line.key):
             return False
         fields = msgspec.structs.asdict(line)
@@ -184,7 +184,7 @@ class ModelQueue(JobQueue):
         by_owner: dict[tuple[str, str], list[Row]] = {}
         for row in sorted(due, key=lambda row: (row.due, row.job.id)):
             by_owner.setdefault(_owner(row.job.scope), []).append(row)
-        first = next(iter(by_owner), ("", ""))  # who has waited longest
+        first = next(iter(by_owner), ("", ""))  # the owner that has waited longest
         last = self._turns.get(place)
         owners = sorted(
             by_owner, key=lambda owner: (owner < first if last is None else owner <= last, owner)
@@ -198,7 +198,7 @@ class ModelQueue(JobQueue):
         row.job = msgspec.structs.replace(row.job, next_attempt_at=next_attempt_at, **what)
 
     def _debit(self, row: Row, quotas: queue.Quotas, now: Moment) -> str:
-        """Debit what a job may cost, or say which quota has no room for it."""
+        """Debit the maximum cost of a job, or return the quota without room for it."""
         job = row.job
         if not job.most_cost:
             return ""
@@ -320,16 +320,16 @@ class ModelQueue(JobQueue):
         return dict(sorted(self._spent.get(_owner(scope), {}).items()))
 
     def drop_of_ref(self, scope: Scope, ref_id: str) -> None:
-        """Remove the jobs about a content that goes without a trace."""
+        """Remove the jobs about a content that is removed without a trace."""
         self._drop(lambda job: (_owner(job.scope), job.ref_id) == (_owner(scope), ref_id))
 
     def drop_of_session(self, scope: Scope) -> None:
-        """Remove the jobs of a session, and what they cost."""
+        """Remove the jobs of a session, and their cost."""
         self._drop(lambda job: job.scope == scope)
         self._spent.get(_owner(scope), {}).pop(queue.session_quota(scope.session), None)
 
     def erase(self, scope: Scope) -> int:
-        """Remove the jobs of a user and workspace, and what they cost; return how many."""
+        """Remove the jobs of a user and workspace, and their cost; return their number."""
         self._spent.pop(_owner(scope), None)
         return self._drop(lambda job: _owner(job.scope) == _owner(scope))
 

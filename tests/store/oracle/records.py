@@ -111,7 +111,7 @@ class Ref:
 
 @dataclass
 class Shelf:
-    """What one user has in one workspace."""
+    """The records of one user in one workspace."""
 
     refs: dict[tuple[str, str], Ref] = field(default_factory=dict)
     """By kind and hash, in the order they were stored."""

@@ -1,4 +1,4 @@
-"""The model of a store, in plain dictionaries: what every store must answer, whatever is asked."""
+"""The model of a store, in plain dictionaries: the expected result of every call."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from tests.store.oracle.turns import ModelTurns
 
 
 class ModelStore:
-    """Keeps everything in dictionaries; of a store's methods, it has those that take a scope."""
+    """A store in dictionaries, with those methods of a store that have a scope."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -59,12 +59,12 @@ class ModelStore:
         self._queue = ModelQueue(self._moment, self._keep_summary, self._retell)
         self.jobs: JobQueue = self._queue
         """Work for the background."""
-        self._remembered = ModelTurns()
-        self.remembered: TurnStore = self._remembered
-        """What was said, turn by turn."""
         self._facts = ModelFacts()
         self.facts: FactStore = self._facts
-        """What was said."""
+        """Facts from messages."""
+        self._remembered = ModelTurns(self._facts)
+        self.remembered: TurnStore = self._remembered
+        """Remembered messages, turn by turn."""
         self._answers = ModelAnswers(clock)
         self.answers: AnswerStore = self._answers
         """Answers that may be given again."""
@@ -73,7 +73,7 @@ class ModelStore:
         """Tools and their schemas."""
         self._journal = ModelJournal(clock)
         self.journal: JournalStore = self._journal
-        """What was done, entry behind entry."""
+        """Journals."""
         self._ledger = ModelLedger()
         self.ledger: UsageLedger = self._ledger
         """Daily use of tenants."""
@@ -161,7 +161,7 @@ class ModelStore:
         return ref.info(self._clock())
 
     async def info(self, scope: Scope, ref: str) -> RefInfo | None:
-        """What is known of a ref."""
+        """Return the facts about a ref."""
         stored = self._find(scope, ref)
         return None if stored is None else self._info(scope, stored)
 
@@ -203,7 +203,7 @@ class ModelStore:
         self._sweep(scope, ref.sha256)
 
     def _sweep(self, scope: Scope, sha256: str) -> int:
-        """Remove a content that nobody of the workspace refers to; 1 if it went."""
+        """Remove a content without refs in the workspace; return 1 if it was removed."""
         shelves = [shelf for (name, _), shelf in self._shelves.items() if name == scope.workspace]
         if any(sha256 in shelf.messages for shelf in shelves):
             return 0
@@ -214,7 +214,7 @@ class ModelStore:
     # Summaries.
 
     async def summary(self, scope: Scope, key: str) -> bytes | None:
-        """What was kept under this key."""
+        """Return the summary of a key."""
         summary = self._shelf(scope).summaries.get(key)
         if summary is None or rules.is_over(summary.expires_at, self._clock()):
             return None
@@ -299,7 +299,7 @@ class ModelStore:
         self._name_messages(scope, {*rules.hashes_of(turn), *messages})
 
     def _name_messages(self, scope: Scope, hashes: Iterable[str]) -> None:
-        """Note that the session names messages, of those that this user has."""
+        """Record which of this user's messages the session uses."""
         named = self._shelf(scope).messages
         for sha256 in named.keys() & set(hashes):
             named[sha256].add(scope.session)
@@ -388,11 +388,11 @@ class ModelStore:
         return [rules.total(name, turns) for name, turns in sorted(named.items())]
 
     async def calibration(self, scope: Scope) -> bytes | None:
-        """What was learnt from reported usage."""
+        """Return the calibration."""
         return self._shelf(scope).calibration
 
     async def save_calibration(self, scope: Scope, data: bytes) -> None:
-        """Keep what was learnt."""
+        """Save the calibration."""
         self._shelf(scope).calibration = data
 
     async def audit(self, scope: Scope, *, limit: int = 100, before: int = 0) -> list[AuditEntry]:
@@ -432,7 +432,7 @@ class ModelStore:
         return []
 
     async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
-        """Remove what is stale and what closed sessions left."""
+        """Remove expired contents, and those of closed sessions."""
         cutoff = self._clock() - grace_seconds
         shelf = self._shelf(scope)
         gone = [ref for ref in shelf.live() if shelf.may_go(ref, cutoff)]

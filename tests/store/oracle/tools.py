@@ -27,7 +27,7 @@ class ModelTools(ToolStore):
 
     def _keep(self, scope: Scope, tool: StoredTool) -> None:
         tools = self._of(scope)
-        tools.pop(tool.key, None)  # so that it stands last
+        tools.pop(tool.key, None)  # so that it is the newest
         tools[tool.key] = msgspec.structs.replace(tool, revision=next(self._revisions))
 
     async def add(self, scope: Scope, tools: Sequence[StoredTool]) -> list[ToolKey]:
@@ -53,7 +53,7 @@ class ModelTools(ToolStore):
         return self._of(scope).get(key)
 
     async def page(self, scope: Scope, after: int = 0, limit: int = 500) -> list[StoredTool]:
-        """Tools behind a revision."""
+        """Return tools after a revision."""
         later = [tool for tool in self._of(scope).values() if tool.revision > after]
         return later[: max(limit, 0)]
 

@@ -22,9 +22,10 @@ from holdfast.store.turn_store import (
     TurnFilter,
     TurnStore,
 )
+from tests.store.oracle.facts import ModelFacts
 
 _STEM = 4
-"""Letters by which words count as one: endings stand behind them."""
+"""Letters of a stem: longer words may have endings."""
 
 
 @dataclass
@@ -67,7 +68,8 @@ class _Turns:
 class ModelTurns(TurnStore):
     """Keeps turns in dictionaries."""
 
-    def __init__(self) -> None:
+    def __init__(self, facts: ModelFacts) -> None:
+        self._facts = facts
         self._scopes: dict[tuple[str, str], _Turns] = {}
         self._last = 0
 
@@ -87,7 +89,7 @@ class ModelTurns(TurnStore):
         return turn_store.known_in(scope.session, turns, ends)
 
     async def add(self, scope: Scope, turns: Sequence[NewTurn]) -> int:
-        """Put turns behind the last of the session."""
+        """Append turns to the session."""
         turn_store.check(scope, turns)
         held = self._turns(scope)
         session = held.of(scope.session)
@@ -167,7 +169,8 @@ class ModelTurns(TurnStore):
 
     async def forget(self, scope: Scope, places: Sequence[int]) -> int:
         """Remove turns without a trace."""
-        return self._remove(self._turns(scope), places)
+        gone, _ = self._remove_with_facts(scope, places)
+        return gone
 
     def drop_of_session(self, scope: Scope) -> int:
         """Remove the turns of a session; return how many there were."""
@@ -175,14 +178,20 @@ class ModelTurns(TurnStore):
         return self._remove(held, [row.place for row in held.of(scope.session)])
 
     def expire(self, scope: Scope, before: float, kept: Collection[str]) -> int:
-        """Remove the turns of no session that is kept, said before a time; return how many."""
+        """Remove old turns without a kept session; return their number."""
         held = self._turns(scope)
         gone = [
             place
             for place, row in held.rows.items()
             if row.turn.at < before and row.turn.session not in kept
         ]
-        return self._remove(held, gone)
+        return sum(self._remove_with_facts(scope, gone))
+
+    def _remove_with_facts(self, scope: Scope, places: Sequence[int]) -> tuple[int, int]:
+        """Remove turns, and the facts that no other source has; return how many of each."""
+        held = self._turns(scope)
+        turns = [held.rows[place].turn for place in places if place in held.rows]
+        return self._remove(held, places), self._facts.drop_of_turns(scope, turns)
 
     def _remove(self, held: _Turns, places: Sequence[int]) -> int:
         gone = [held.rows.pop(place) for place in places if place in held.rows]
@@ -196,7 +205,7 @@ class ModelTurns(TurnStore):
             yield RememberedLine.of(row.turn, row.print, row.maker, row.index)
 
     def restore(self, scope: Scope, line: RememberedLine) -> bool:
-        """Put an exported turn behind all others; whether there was none with its id."""
+        """Append an exported turn; return whether its id is new."""
         held = self._turns(scope)
         if any(row.turn.id == line.id for row in held.of(line.session)):
             return False

@@ -97,6 +97,23 @@ def test_a_mistyped_command_is_answered_with_the_right_one(
     assert f"Use `{right}`." in result.err
 
 
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        (["stats", "--live"], "holdfast stats --watch"),
+        (["memory", "recall", "--forget", "t1"], "holdfast memory forget"),
+        (["memory", "facts", "list", "--search", "x"], "holdfast memory facts search"),
+    ],
+)
+def test_an_option_that_is_a_command_or_another_is_answered_with_it(
+    cli: Cli, wrong: list[str], right: str
+) -> None:
+    result = cli(*wrong)
+    assert result.code == 2
+    assert f"No such option: {next(word for word in wrong if word[0] == '-')}" in result.err
+    assert f"Use `{right}`." in result.err
+
+
 def test_a_name_like_no_other_is_answered_with_the_list(cli: Cli) -> None:
     result = cli("frobnicate")
     assert result.code == 2

@@ -41,6 +41,22 @@ def test_tools_are_added_searched_accepted_and_forgotten(cli: Cli, tmp_path: Pat
     assert cli("tools", "list", *store).json == []
 
 
+def test_a_server_without_tools_is_answered_with_those_that_have_some(
+    cli: Cli, tmp_path: Path
+) -> None:
+    store = ("--store", f"sqlite:///{tmp_path / 'store.db'}")
+    file = tmp_path / "tools.json"
+    file.write_text(json.dumps([{"name": "search", "description": "Search.", "inputSchema": {}}]))
+    for command in ("accept", "forget"):
+        assert "Servers with tools: none." in cli("tools", command, "--server", "x", *store).err
+    assert cli("tools", "add", str(file), "--server", "github", *store).code == 0
+    for command in ("accept", "forget"):
+        wrong = cli("tools", command, "--server", "nosuch", *store)
+        assert wrong.code != 0
+        assert "Servers with tools: github." in wrong.err
+        assert cli("tools", command, "--server", "github", *store).code == 0
+
+
 def test_what_is_no_tool_and_no_json_is_told(cli: Cli, tmp_path: Path) -> None:
     store = ("--store", f"sqlite:///{tmp_path / 'store.db'}")
     file = tmp_path / "tools.json"

@@ -1,6 +1,6 @@
 """Objects of finished requests are freed at once, and do not wait for the garbage collector.
 
-A full collection comes once in some 100,000 requests (server.py explains why). An object that lives
+A full collection waits until no request is under way (server.py explains why). An object that lives
 as long as an answer takes and is part of a cycle would stay until then: 9 KB for each connection,
 and with a count of a megabyte eleven of them.
 """
@@ -11,6 +11,7 @@ import asyncio
 import gc
 import json
 import socket
+import weakref
 import zlib
 from asyncio.selector_events import _SelectorTransport  # type: ignore[attr-defined]
 from collections import Counter
@@ -23,7 +24,7 @@ import pytest
 
 from holdfast.engine import live
 from holdfast.errors import StoreUnavailableError
-from holdfast.surfaces.proxy import recent, tenants
+from holdfast.surfaces.proxy import heap, recent, tenants
 from holdfast.surfaces.proxy.heap import free_closed_transports
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy import faults
@@ -260,3 +261,46 @@ def test_a_request_that_the_store_failed_is_gone(
 
     monkeypatch.setattr(type(proxy.service.engine.store), "session_with_head", away)
     assert ours(left_by(proxy, asks, requests("openai-chat", "short"))) == {}
+
+
+# --- the collector -------------------------------------------------------------------------------
+
+
+class Cycle:
+    """Refers to itself, so that only the collector frees it."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_garbage_is_collected_once_nothing_has_been_under_way_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(heap, "_YOUNG_COLLECTIONS", 0)
+    gc.disable()
+    try:
+        left = weakref.ref(Cycle())
+        collector = heap.IdleCollector()
+        for _ in range(3):
+            for _ in range(heap._IDLE_TICKS - 1):
+                collector.tick(is_idle=True)
+            collector.tick(is_idle=False)
+        assert left() is not None
+        for _ in range(heap._IDLE_TICKS):
+            collector.tick(is_idle=True)
+        assert left() is None
+    finally:
+        gc.enable()
+
+
+def test_an_idle_proxy_without_new_objects_does_not_collect() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        left = weakref.ref(Cycle())
+        collector = heap.IdleCollector()
+        for _ in range(2 * heap._IDLE_TICKS):
+            collector.tick(is_idle=True)
+        assert left() is not None
+    finally:
+        gc.enable()

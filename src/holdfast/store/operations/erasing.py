@@ -78,7 +78,7 @@ def _remove_old(scope: Scope, before: float, now: float) -> Operation[Erased]:
         return Erased(refs=(yield from originals.drop(scope, rows, now)))
     places = yield _sql.old_turns(scope, before=before, limit=RECORDS_AT_ONCE)
     if places:
-        return Erased(records=(yield from turns.remove(scope, [place for (place,) in places])))
+        return Erased(records=(yield from turns.expire(scope, [place for (place,) in places])))
     ids = yield _sql.old_facts(scope, before=before, limit=RECORDS_AT_ONCE)
     if ids:
         return Erased(records=(yield from facts.remove(scope, [fact_id for (fact_id,) in ids])))

@@ -7,7 +7,7 @@ row: of two writers in one scope the second waits, and sees the facts of the fir
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -272,6 +272,14 @@ def restore(scope: Scope, fact: Fact) -> Operation[bool]:
 def drop_of_refs(scope: Scope, refs: Sequence[str]) -> Operation[None]:
     """Remove facts whose only sources are these contents."""
     yield from _remove_without_source(scope, (yield _sql.drop_sources_of_refs(scope, refs=refs)))
+
+
+def drop_of_turns(scope: Scope, ids_by_session: Mapping[str, Sequence[str]]) -> Operation[int]:
+    """Remove facts whose only sources are these turns; return their number."""
+    dropped: list[Row] = []
+    for session, ids in ids_by_session.items():
+        dropped += yield _sql.drop_sources_of_turns(scope, said_in=session, ids=ids)
+    return (yield from _remove_without_source(scope, dropped))
 
 
 def drop_of_session(scope: Scope) -> Operation[int]:

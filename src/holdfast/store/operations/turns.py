@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.store import rules, turn_store
-from holdfast.store.operations import pages
+from holdfast.store.operations import facts, pages
 from holdfast.store.pack import pack, unpack
 from holdfast.store.records import Damage
 from holdfast.store.refs import digest
@@ -130,8 +130,8 @@ class SqlTurnStore(TurnStore):
         return await self._runner.fetch(work)
 
     async def forget(self, scope: Scope, places: Sequence[int]) -> int:
-        """Remove turns without a trace."""
-        return await self._runner.remove(TABLES, remove, scope, places)
+        """Remove turns, and facts that only they tell, without a trace."""
+        return await self._runner.remove((*TABLES, *facts.TABLES), remove, scope, places)
 
 
 # --- texts and words -----------------------------------------------------------------------------
@@ -311,15 +311,28 @@ def restore(scope: Scope, line: RememberedLine) -> Operation[bool]:
 
 
 def remove(scope: Scope, places: Sequence[int]) -> Operation[int]:
-    """Remove turns without a trace; return how many there were."""
+    """Remove turns, and facts that only they tell, without a trace; return the turns' number."""
+    removed, _ = yield from _remove_with_facts(scope, places)
+    return removed
+
+
+def expire(scope: Scope, places: Sequence[int]) -> Operation[int]:
+    """Remove turns, and facts that only they tell; return how many there were of both."""
+    return sum((yield from _remove_with_facts(scope, places)))
+
+
+def _remove_with_facts(scope: Scope, places: Sequence[int]) -> Operation[tuple[int, int]]:
     yield _sql.lock(scope)
     removed = 0
+    ids_by_session: dict[str, list[str]] = {}
     for at in range(0, len(places), MOST_AT_ONCE):
         rows = yield _sql.remove(scope, places=places[at : at + MOST_AT_ONCE])
         yield from _remove_words(scope, rows)
         removed += len(rows)
+        for *_, session, turn_id in rows:
+            ids_by_session.setdefault(session, []).append(turn_id)
     yield from _note(scope, 0, removed)
-    return removed
+    return removed, (yield from facts.drop_of_turns(scope, ids_by_session))
 
 
 def remove_all(scope: Scope) -> Operation[int]:
@@ -347,7 +360,7 @@ def _remove_in_parts(scope: Scope, statement: Statement) -> Operation[int]:
 def _remove_words(scope: Scope, rows: Iterable[Row]) -> Operation[None]:
     """Remove the words of removed turns from SQLite's index; those of a damaged one are unknown."""
     word = _scope_word(scope)
-    contents = [(row[0], _content(row[1:])) for row in rows if row[4] is not None]
+    contents = [(row[0], _content(row[1:5])) for row in rows if row[4] is not None]
     yield _sql.remove_words.many(
         scope,
         (

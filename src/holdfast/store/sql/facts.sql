@@ -111,6 +111,11 @@ RETURNING id
 DELETE FROM holdfast.fact_sources
 WHERE workspace = :workspace AND owner = :owner AND ref IN :refs RETURNING fact
 
+-- name: drop_sources_of_turns
+DELETE FROM holdfast.fact_sources
+WHERE workspace = :workspace AND owner = :owner AND session = :said_in AND ref IN :ids
+RETURNING fact
+
 -- name: drop_sources_of_session
 DELETE FROM holdfast.fact_sources
 WHERE workspace = :workspace AND owner = :owner AND session <> '' AND session = :session

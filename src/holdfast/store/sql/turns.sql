@@ -159,7 +159,7 @@ WHERE {mine} AND place > :after ORDER BY place LIMIT :limit
 
 -- name: remove
 DELETE FROM holdfast.remembered WHERE {mine} AND place IN :places
-RETURNING place, {removed_content}
+RETURNING place, {removed_content}, session, id
 
 -- name: remove_some
 DELETE FROM holdfast.remembered

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer._click.exceptions import NoSuchOption
 from typer._click.shell_completion import CompletionItem
 from typer.core import TyperGroup
 
@@ -84,6 +85,8 @@ MOVED = {
 """Names that people may try, and the command that does it."""
 
 
+OPTIONS = {"holdfast stats --live": "--watch"}
+"""What to use in the place of options that people expect."""
 _LONGEST_SENTENCE = 300
 
 
@@ -96,6 +99,26 @@ class CommandGroup(TyperGroup):
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             raise self._unknown(ctx, name)
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; suggest what replaces an option that it does not have."""
+        try:
+            return super().invoke(ctx)
+        except NoSuchOption as error:
+            if error.ctx is not None and error.ctx.parent is ctx:
+                self._suggest(ctx, error.ctx.command_path, error)
+            raise
+
+    def _suggest(self, ctx: Any, path: str, error: NoSuchOption) -> None:
+        """Name the right option, or the command of the option's name, in an error."""
+        name = error.option_name.lstrip("-")
+        if option := OPTIONS.get(f"{path} --{name}"):
+            better = f"{path} {option}"
+        elif name in self.list_commands(ctx):
+            better = f"{ctx.command_path} {name}"
+        else:
+            return
+        error.message, error.possibilities = f"{error.message}. Use `{better}`.", None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write each command with its first sentence, however long that is."""

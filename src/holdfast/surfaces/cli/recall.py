@@ -80,7 +80,7 @@ def forget(
     ] = "",
     yes: YesOption = False,
 ) -> None:
-    """Remove remembered turns for good, by id or by session.
+    """Remove remembered turns for good, by id or by session, and the facts made only from them.
 
     Without --yes it lists the turns that it would remove.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 import typer
@@ -19,6 +19,9 @@ from ._groups import CommandGroup
 from ._input import limits_of, read_body
 from ._output import one_line, remark, remark_removal, table
 from ._text import print_text
+
+if TYPE_CHECKING:
+    from holdfast.toolbox.toolbox import Toolbox
 
 app = typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)
 ServerOption = Annotated[str | None, typer.Option("--server", help="Only tools of this server.")]
@@ -221,7 +224,7 @@ def accept(
         if names:
             changes = [await toolbox.tool(name, server) for name in names]
         else:
-            changes = [tool for tool in await toolbox.all(server) if is_waiting(tool)]
+            changes = [tool for tool in await _tools_of(toolbox, server) if is_waiting(tool)]
         if not preview:
             for tool in changes:
                 await toolbox.accept(tool.name, tool.server)
@@ -265,9 +268,13 @@ def forget(
             where="holdfast tools forget",
             fix="Give a name, --server or --all.",
         )
-    matches = context.run_engine(
-        lambda engine: engine.toolbox.forget(name or None, server, preview=not yes),
-    )
+
+    async def work(engine: Holdfast) -> list[StoredTool]:
+        if not name:
+            await _tools_of(engine.toolbox, server)
+        return await engine.toolbox.forget(name or None, server, preview=not yes)
+
+    matches = context.run_engine(work)
 
     def draw(console: Console) -> None:
         if not matches:
@@ -277,6 +284,19 @@ def forget(
         remark_removal(len(matches), "tool", is_done=yes)
 
     context.emit({"removed": yes, "tools": [_built(tool) for tool in matches]}, draw)
+
+
+async def _tools_of(toolbox: Toolbox, server: str | None) -> list[StoredTool]:
+    """Return the tools of a server, or all; raise if a server is named that has none."""
+    tools = await toolbox.all(server)
+    if not tools and server is not None:
+        servers = sorted({tool.server for tool in await toolbox.all() if tool.server})
+        raise ToolError(
+            "no tools of this server are stored",
+            where=f"--server {server}"[:100],
+            fix=f"Servers with tools: {', '.join(servers[:20]) or 'none'}.",
+        )
+    return tools
 
 
 def _state(tool: StoredTool) -> str:

@@ -1,9 +1,4 @@
-"""The answer side of the wire: providers' answers read, hidden in part, joined and written.
-
-sse → shared → chat_pieces · failures · joiner → (one file per dialect) → translating → compose ·
-relay · translate · turns · watching · whole → marks → rejoining, each using only what stands before
-it. Pure: bytes in, bytes out.
-"""
+"""Read upstream responses, hide calls in them, join them and write them. Bytes in, bytes out."""
 
 from holdfast.wire.responses.compose import Said, compose_answer, stream_answer
 from holdfast.wire.responses.failures import (

@@ -1,7 +1,7 @@
-"""Anthropic's answers: a message of blocks; in a stream each block starts, grows and stops.
+"""Read, filter and join Anthropic's responses: blocks that start, grow and stop.
 
-anthropic: after joiner. Usage comes with the start of the message and, complete, with its end:
-counts in `message_delta` are of the whole message, so the joined ones replace what came first.
+Usage comes with the start of a message and completely with its end; the counts in `message_delta`
+cover the complete message, so joined counts replace the earlier ones.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ from holdfast.wire.responses.sse import Event, write_event
 from holdfast.wire.strict import encode
 from holdfast.wire.values import inner, take
 
-# --- whole answers -----------------------------------------------------------------------------
+# --- complete responses ------------------------------------------------------------------------
 
 
 def turn_of(body: dict[str, Any]) -> list[Any]:
-    """The assistant's message in an answer."""
+    """Return the assistant's message of a response."""
     return [_message(dicts(body.get("content")))]
 
 
 def stop_of(body: dict[str, Any]) -> str:
-    """Why the model stopped."""
+    """Return the stop reason."""
     return text(body.get("stop_reason"))
 
 
 def usage_of(body: dict[str, Any]) -> dict[str, Any]:
-    """What the answer says it used."""
+    """Return the reported usage."""
     return inner(body, "usage")
 
 
 def hides(body: dict[str, Any], hidden: Hidden) -> bool:
-    """Whether an answer holds anything that the client must not see."""
+    """Return whether a response contains anything that the client must not see."""
     return any(_is_hidden(block, hidden) for block in dicts(body.get("content")))
 
 
 def without(message: Any, hidden: Hidden) -> Any:
-    """A message without its hidden calls; None if nothing is left."""
+    """Return a message without its hidden calls; None if nothing remains."""
     kept = [block for block in message["content"] if not _is_hidden(block, hidden)]
     return {**message, "content": kept} if kept else None
 
 
 def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, handed: Handed) -> dict[str, Any]:
-    """Several answers as one."""
+    """Join several responses into one."""
     blocks = [
         block
         for body in bodies
@@ -76,16 +76,20 @@ def _is_hidden(block: dict[str, Any], hidden: Hidden) -> bool:
 
 
 def _handed(block: dict[str, Any], call: Call) -> dict[str, Any]:
-    """A call as the client gets it instead."""
+    """Return a call in the form that the client receives."""
     given = load(call.arguments.encode())
     return {**block, "id": call.id, "name": call.name, "input": given}
 
 
 def _message(blocks: list[dict[str, Any]]) -> dict[str, Any]:
-    """Blocks of an answer as a message of a request, which takes no empty text (rule A7)."""
+    """Return the blocks of a response as a message of a request.
+
+    The API rejects empty text (claude-code#59812) and text after a call (opencode), so both are
+    removed or moved.
+    """
     kept = [block for block in blocks if block.get("type") != "text" or block.get("text")]
     called = next((n for n, b in enumerate(kept) if b.get("type") == "tool_use"), len(kept))
-    # Nor does it take text behind a call (rule A4).
+    # Text after a call is rejected, so it moves before the first call.
     late = [block for block in kept[called:] if block.get("type") == "text"]
     rest = [block for block in kept[called:] if block.get("type") != "text"]
     return {"role": "assistant", "content": [*kept[:called], *late, *rest]}
@@ -95,11 +99,11 @@ def _message(blocks: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 class AnthropicJoiner(Joiner):
-    """Blocks are numbered on over all upstream streams; there is one start and one end."""
+    """Numbers blocks continuously over all upstream streams, with one start and one end."""
 
     def __init__(self, hidden: Hidden, *, hide_usage: bool = False) -> None:
         self._next = 0
-        """The number of the client's next block."""
+        """Number of the client's next block."""
         super().__init__(hidden, hide_usage=hide_usage)
 
     def _reset(self) -> None:
@@ -108,7 +112,7 @@ class AnthropicJoiner(Joiner):
         self._shift = self._next
 
     def join(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
-        """Take an event that is an object."""
+        """Process an event with a JSON object."""
         kind = value.get("type")
         if kind in ("content_block_delta", "content_block_start", "content_block_stop"):
             self._block(kind, value, event, out)
@@ -169,7 +173,7 @@ class AnthropicJoiner(Joiner):
             out.append(event.raw)
 
     def end(self, value: Any, event: Event, out: list[bytes]) -> None:
-        """Give an end that was held back."""
+        """Emit an end that was held back."""
         if value["type"] == "message_delta":
             delta = inner(value, "delta")
             if delta.get("stop_reason") == "tool_use" and not self.visible:
@@ -178,7 +182,7 @@ class AnthropicJoiner(Joiner):
         out.append(changed(value, event))
 
     def give_calls(self, handed: Handed, out: list[bytes]) -> None:
-        """Put whole calls into the stream, as blocks of one piece."""
+        """Emit complete calls as blocks of one piece."""
         natives = [
             block.content
             for _, block in sorted(self._blocks.items())
@@ -196,11 +200,11 @@ class AnthropicJoiner(Joiner):
             self._next += 1
 
     def messages(self) -> list[Any]:
-        """The assistant's turn of this upstream stream, as the next request has it."""
+        """Return the assistant's turn of this upstream stream, as the next request contains it."""
         return [_message([self._blocks[index].whole() for index in sorted(self._blocks)])]
 
     def calls(self) -> list[Call]:
-        """The calls of this upstream stream, hidden ones too."""
+        """Return the calls of this upstream stream, including hidden ones."""
         return [
             block.call()
             for _, block in sorted(self._blocks.items())
@@ -209,14 +213,14 @@ class AnthropicJoiner(Joiner):
 
 
 class _Block:
-    """A block that grows."""
+    """A block that grows during the stream."""
 
     __slots__ = ("_pieces", "content", "shown")
 
     def __init__(self, content: dict[str, Any], shown: int | None) -> None:
         self.content = content
         self.shown = shown
-        """Its number in the client's stream; None if it is hidden."""
+        """Number of the block in the client's stream; None if it is hidden."""
         self._pieces: dict[str, list[Any]] = {}
 
     def grow(self, delta: dict[str, Any]) -> None:
@@ -256,5 +260,5 @@ class _Block:
 
 
 def named(value: dict[str, Any]) -> bytes:
-    """An event that is named after its type, as Anthropic and OpenAI's Responses have it."""
+    """Return an event named after its type, as Anthropic and OpenAI Responses send it."""
     return write_event(encode(value), value["type"].encode())

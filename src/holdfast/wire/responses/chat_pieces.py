@@ -1,8 +1,4 @@
-"""A chat answer that grows: the message of a choice and its calls, put together from pieces.
-
-chat_pieces: after shared, before openai_chat. It knows what a piece belongs to, and which call has
-which number in the client's stream.
-"""
+"""Assemble the message of a chat choice and its calls from streamed pieces."""
 
 from __future__ import annotations
 
@@ -14,44 +10,44 @@ from holdfast.wire.values import take
 
 
 def name_of(call: dict[str, Any]) -> str:
-    """The name of a call's tool; empty if this piece does not say."""
+    """Return the name of a call's tool; empty if this piece lacks it."""
     return take(call, "function", "name") or take(call, "custom", "name")
 
 
 def index_of(piece: dict[str, Any]) -> int:
-    """The number of a choice or of a call; services that have one at most leave it out."""
+    """Return the number of a choice or call; services with at most one omit it."""
     index = piece.get("index")
     return index if isinstance(index, int) else 0
 
 
 class GrowingChoice:
-    """A choice that grows."""
+    """A choice that grows during the stream."""
 
     def __init__(self) -> None:
         self.first = True
-        """No text came so far."""
+        """Whether no text was received yet."""
         self.slots: list[GrowingCall] = []
         self._open: dict[int, GrowingCall] = {}
         self._names: dict[int, str] = {}
         self._pieces: dict[str, list[Any]] = {}
         self._gone: list[int] = []
-        """The numbers of hidden calls."""
+        """Numbers of hidden calls."""
 
     def slot(self, piece: dict[str, Any]) -> GrowingCall | None:
-        """The call that a piece belongs to; None if it begins a new one."""
+        """Return the call that a piece belongs to; None if it starts a new one."""
         slot = self._open.get(index_of(piece))
-        # Some services number all calls 0, and tell them apart by their ids alone.
+        # Some services number every call 0 and distinguish them only by id.
         other = slot and name_of(piece) and piece.get("id") and piece["id"] != slot.value.get("id")
         return None if other else slot
 
     def learn(self, piece: dict[str, Any]) -> bool:
-        """Remember the name of a call, which may come late; say whether it is known."""
+        """Record the name of a call, which may come late; return whether it is known."""
         if name := name_of(piece):
             self._names[index_of(piece)] = name
         return index_of(piece) in self._names
 
     def open(self, piece: dict[str, Any], hidden: Hidden) -> GrowingCall:
-        """Begin a call."""
+        """Start a call."""
         index = index_of(piece)
         name = name_of(piece) or self._names.get(index, "")
         if hidden(name):
@@ -64,28 +60,28 @@ class GrowingChoice:
         return slot
 
     def grow(self, delta: dict[str, Any]) -> None:
-        """Take a piece of the message; its calls grow by themselves."""
+        """Add a piece of the message; calls are extended separately."""
         for key, piece in delta.items():
             if piece is not None and key not in ("role", "tool_calls"):
                 self._pieces.setdefault(key, []).append(piece)
 
     def whole(self) -> dict[str, Any]:
-        """The message so far."""
+        """Return the message so far."""
         whole = {key: _together(pieces) for key, pieces in self._pieces.items()}
         return {**whole, "tool_calls": [slot.whole() for slot in self.slots]}
 
 
 class GrowingCall:
-    """A call that grows."""
+    """A call that grows during the stream."""
 
     def __init__(self, shown: int | None) -> None:
         self.shown = shown
-        """Its number in the client's stream; None if it is hidden."""
+        """Number of the call in the client's stream; None if it is hidden."""
         self.value: dict[str, Any] = {}
         self._pieces: dict[str, list[str]] = {}
 
     def grow(self, piece: dict[str, Any]) -> None:
-        """Take a piece of the call."""
+        """Add a piece of the call."""
         for key, given in piece.items():
             if key == "index" or given in (None, ""):
                 continue
@@ -104,7 +100,7 @@ class GrowingCall:
                 known.setdefault(inside, piece)
 
     def whole(self) -> dict[str, Any]:
-        """The call so far, as a message of a request has it."""
+        """Return the call so far, in the form of a request."""
         whole = dict(self.value)
         for key, inside in (("function", "arguments"), ("custom", "input")):
             if isinstance(whole.get(key), dict):
@@ -114,14 +110,14 @@ class GrowingCall:
         return whole
 
     def call(self) -> Call:
-        """The call so far."""
+        """Return the call so far."""
         whole = self.whole()
         written = take(whole, "function", "arguments") or take(whole, "custom", "input")
         return Call(text(whole.get("id")), name_of(whole), written)
 
 
 def _together(pieces: list[Any]) -> Any:
-    """The pieces of one field as one: text one behind the other, lists and objects likewise."""
+    """Join the pieces of one field: concatenate texts and lists, merge objects."""
     if all(isinstance(piece, str) for piece in pieces):
         return "".join(pieces)
     if all(isinstance(piece, dict) for piece in pieces):

@@ -1,6 +1,6 @@
-"""Cohere's answers (v2 chat): read whole, and watched as a stream of events.
+"""Read Cohere's responses (v2 chat), and observe their streams.
 
-cohere: after shared. Nothing is hidden in them, joined or translated; streams pass as they come.
+Streams pass through unchanged: nothing in them is hidden, joined or translated.
 """
 
 from __future__ import annotations
@@ -13,41 +13,41 @@ from holdfast.wire.responses.sse import EventParser
 from holdfast.wire.values import inner, take
 
 _FAILED = ("ERROR", "TIMEOUT", "ERROR_TOXIC", "ERROR_LIMIT")
-"""Reasons to stop that are none of the model's."""
+"""Stop reasons that mean a failure rather than a decision of the model."""
 
 
 def turn_of(value: dict[str, Any]) -> list[Any]:
-    """The assistant's turn, as the next request would hold it."""
+    """Return the assistant's turn, as the next request would contain it."""
     message = inner(value, "message")
     return [message] if message else []
 
 
 def stop_of(value: dict[str, Any]) -> str:
-    """Why the model stopped."""
+    """Return the stop reason."""
     return take(value, "finish_reason")
 
 
 def usage_of(value: dict[str, Any]) -> dict[str, Any]:
-    """The tokens that were reported: those of the prompt, else those that were billed.
+    """Return the reported usage: the tokens of the prompt, otherwise the billed ones.
 
-    Cohere bills fewer than the model reads, its own preamble for instance.
+    Cohere bills fewer tokens than the model reads, for instance not its own preamble.
     """
     usage = inner(value, "usage")
     return inner(usage, "tokens") or inner(usage, "billed_units")
 
 
 class CohereWatch:
-    """Looks at a stream that passes: whether it came to its end, and what it reports."""
+    """Observes a passing stream: its end and its usage."""
 
     def __init__(self) -> None:
         self.usage: dict[str, Any] = {}
         self.ended = False
         self.failed = False
-        """It ended with an error, or is no stream of events."""
+        """Whether it ended with an error, or is not a stream of events."""
         self._events = EventParser()
 
     def feed(self, chunk: bytes) -> None:
-        """Take bytes that go to the client."""
+        """Process bytes that go to the client."""
         if self.failed:
             return
         try:
@@ -61,7 +61,7 @@ class CohereWatch:
 
     def _take(self, value: Any) -> None:
         if not isinstance(value, dict) or value.get("type") != "message-end":
-            return  # a text that only speaks of it
+            return  # a text that only mentions the end
         delta = inner(value, "delta")
         self.usage = usage_of(delta)
         self.failed = stop_of(delta) in _FAILED

@@ -1,6 +1,6 @@
-"""Write whole answers in a dialect, in one piece or as a stream: for a model of our own.
+"""Write complete or streamed responses of the offline model in any dialect.
 
-compose: after translating, whose writers it uses. Ids and times come from the caller.
+Ids and times are supplied by the caller.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from holdfast.wire.strict import encode
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model answers, in no dialect."""
+    """The offline model's response, independent of dialects."""
 
     id: str
-    """Letters and digits; each dialect puts its own prefix before it."""
+    """Letters and digits; each dialect adds its own prefix."""
     model: str
     created: int
     """Seconds since 1970."""
     pieces: tuple[str, ...] = ()
-    """Its text, in the pieces a stream sends."""
+    """Text in the pieces that a stream sends."""
     calls: tuple[Call, ...] = ()
     input_tokens: int
     output_tokens: int
     cut: bool = False
-    """The text ended because it was long enough."""
+    """Whether the text ended at the length limit."""
 
     @property
     def text(self) -> str:
-        """The whole text."""
+        """Return the complete text."""
         return "".join(self.pieces)
 
     def __repr__(self) -> str:
@@ -48,15 +48,15 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compose_answer(said: Said, dialect: str) -> bytes:
-    """Write an answer in one piece."""
+    """Return a response as one body."""
     return encode(WHOLE[dialect](_whole(said)))
 
 
 def stream_answer(said: Said, dialect: str, *, usage: bool = True) -> Iterator[bytes]:
-    """Write an answer as a stream, event by event.
+    """Yield a response as stream events.
 
-    OpenAI's chat reports usage only to clients that ask (`stream_options.include_usage`): for
-    others pass `usage=False`.
+    OpenAI chat reports usage only to clients that request it (`stream_options.include_usage`); pass
+    `usage=False` for others.
     """
     answer = _whole(said)
     writer = WRITERS[dialect](include_usage=usage)

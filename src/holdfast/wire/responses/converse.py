@@ -1,9 +1,8 @@
-"""Bedrock Converse's answers: read whole, and watched as a stream of Amazon's binary frames.
+"""Read Bedrock Converse responses, and observe streams of Amazon's binary frames.
 
-converse: after shared. Nothing is hidden in them, joined or translated; streams pass as they come.
-
-A frame is its length and that of its headers (4 bytes each), a checksum of both, the headers, a
-payload of JSON and a checksum of it all: smithy.io, "Amazon Event Stream Specification".
+Converse streams pass through unchanged: nothing in them is hidden, joined or translated. A frame
+has its length and that of its headers (4 bytes each), a checksum of both, headers, a JSON payload
+and a final checksum (smithy.io, "Amazon Event Stream Specification").
 """
 
 from __future__ import annotations
@@ -17,43 +16,43 @@ from holdfast.wire.values import inner, take
 _PRELUDE = 12
 _CHECKSUM = 4
 _STRING = 7
-"""The type of a header whose value is text: Bedrock writes no others."""
+"""Type of a text header; Bedrock writes no others."""
 _LARGEST_FRAME = 25_165_824
-"""More than this the format does not allow: what says so is no frame."""
+"""Maximum frame size of the format; a larger length means that the data is not a frame."""
 _LARGEST_READ = 262_144
-"""Frames with the end and the usage are small; larger ones hold content and are counted past."""
+"""Frames with the end and the usage are small; larger ones hold content and are skipped."""
 
 
 def turn_of(value: dict[str, Any]) -> list[Any]:
-    """The assistant's turn, as the next request would hold it."""
+    """Return the assistant's turn, as the next request would contain it."""
     message = inner(value, "output", "message")
     return [message] if message else []
 
 
 def stop_of(value: dict[str, Any]) -> str:
-    """Why the model stopped."""
+    """Return the stop reason."""
     return take(value, "stopReason")
 
 
 def usage_of(value: dict[str, Any]) -> dict[str, Any]:
-    """The tokens that were reported."""
+    """Return the reported usage."""
     return inner(value, "usage")
 
 
 class ConverseWatch:
-    """Looks at a stream that passes: whether it came to its end, and what it reports."""
+    """Observes a passing stream: its end and its usage."""
 
     def __init__(self) -> None:
         self.usage: dict[str, Any] = {}
         self.ended = False
         self.failed = False
-        """It ended with an exception, or is no stream of frames."""
+        """Whether it ended with an exception, or is not a stream of frames."""
         self._rest = bytearray()
         self._unread = 0
-        """Bytes of a large frame that are still to come."""
+        """Remaining bytes of a large frame."""
 
     def feed(self, chunk: bytes) -> None:
-        """Take bytes that go to the client."""
+        """Process bytes that go to the client."""
         if self.failed:
             return
         passed = min(self._unread, len(chunk))
@@ -77,14 +76,14 @@ class ConverseWatch:
     def _take(self, headers: dict[str, str], payload: bytes) -> None:
         if headers.get(":message-type") in ("exception", "error"):
             self.failed = True
-        elif headers.get(":event-type") == "metadata":  # the last frame of a whole answer
+        elif headers.get(":event-type") == "metadata":  # the last frame of a complete response
             value = load(payload)
             self.usage = usage_of(value) if isinstance(value, dict) else {}
             self.ended = True
 
 
 def _headers(raw: bytes) -> dict[str, str]:
-    """The headers of a frame, up to one that is no text."""
+    """Return the headers of a frame, up to the first that is not text."""
     headers: dict[str, str] = {}
     at = 0
     while at < len(raw):

@@ -1,6 +1,6 @@
-"""Errors in the client's dialect: as the body of an answer, and inside a stream.
+"""Write errors in the client's dialect, as a response body or inside a stream.
 
-failures: after shared. The forms are those that the providers' own clients know how to raise.
+The formats are those that the providers' own clients raise as errors.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from holdfast.wire.responses.shared import load
 from holdfast.wire.responses.sse import write_event
 from holdfast.wire.strict import encode
 
-# What each provider calls an error, by HTTP status; the last is for what is not listed.
+# Each provider's error types by HTTP status.
 _ANTHROPIC = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -56,8 +56,8 @@ _BEDROCK = {
 }
 
 
-# What each provider says of a request that is too long, with the numbers and without: frameworks
-# know it by these very words (langchain-anthropic, langchain-openai, litellm, Claude Code).
+# Each provider's error text for a request that is too long, with numbers and without. Frameworks
+# recognise it by these exact words (langchain-anthropic, langchain-openai, litellm, Claude Code).
 _OVERFLOWS = {
     "anthropic": (
         "prompt is too long: {needed} tokens > {limit} maximum.",
@@ -83,25 +83,26 @@ _OVERFLOWS = {
     ),
 }
 OVERFLOW = "context_length_exceeded"
-"""The kind of that error."""
+"""Type of that error."""
 
 
 def overflow_message(dialect: str, needed: int | None, limit: int | None) -> str:
-    """What the provider itself would say of a request that does not fit."""
+    """Return the provider's own text for a request that is too long."""
     numbered, bare = _OVERFLOWS.get(dialect, _OVERFLOWS["openai"])
     if needed is None or limit is None:
         return bare
-    # A count may exceed by its upper bound alone; nobody would believe "900 tokens > 1000 maximum".
+    # A count may exceed the limit by its upper bound alone; "900 tokens > 1000 maximum" would be
+    # absurd.
     return numbered.format(needed=max(needed, limit + 1), limit=limit)
 
 
 _MOST_ERROR_BYTES = 65_536
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}", re.ASCII)
-"""A provider's word for an error. Its message may quote the request and is never read."""
+"""A provider's error type. Its message may quote the request and is never read."""
 
 
 def error_kind(body: bytes, headers: Mapping[str, str]) -> str:
-    """Return the provider's word for an error, such as `authentication_error`; else nothing."""
+    """Return the provider's error type, such as `authentication_error`; empty if there is none."""
     for name, value in headers.items():
         if name.lower() == "x-amzn-errortype":
             return _kind(value.partition(":")[0])
@@ -109,7 +110,7 @@ def error_kind(body: bytes, headers: Mapping[str, str]) -> str:
 
 
 def kind_of_error(value: Any) -> str:
-    """Return the provider's word for an error in a parsed body or event; else nothing."""
+    """Return the error type in a parsed body or event; empty if there is none."""
     if isinstance(value, list):  # Gemini streams arrays
         value = value[0] if value else None
     if not isinstance(value, dict):
@@ -117,8 +118,8 @@ def kind_of_error(value: Any) -> str:
     error = value.get("error")
     if not isinstance(error, dict):
         return _kind(value.get("__type"))  # Bedrock
-    # OpenAI's code says more than its type: `insufficient_quota`, `model_not_found`. Gemini's code
-    # is the HTTP status.
+    # OpenAI's code is more specific than its type: `insufficient_quota`, `model_not_found`.
+    # Gemini's code is the HTTP status.
     kinds = (_kind(error.get(name)) for name in ("code", "status", "type"))
     return next(filter(None, kinds), "")
 
@@ -128,20 +129,21 @@ def _kind(value: object) -> str:
 
 
 def error_body(dialect: str, status: int, message: str, kind: str = "") -> bytes:
-    """The body of an error answer.
+    """Return the body of an error response.
 
-    `kind` is a machine-readable word of ours, such as `context_length_exceeded`; where the
-    dialect has a fixed list of its own, the one for the status stands beside it.
+    `kind` is our machine-readable type, such as `context_length_exceeded`; in dialects with a fixed
+    list, the type for the status is added.
     """
     return encode(_error(dialect, status, message, kind))
 
 
 def error_event(dialect: str, status: int, message: str, kind: str = "") -> bytes:
-    """An error inside a stream that has begun."""
+    """Return an error event for a stream that has started."""
     value = _error(dialect, status, message, kind)
     if dialect == "anthropic":
         return write_event(encode(value), b"error")
-    # OpenAI's clients raise what has an `error`; one that only reads events knows `type: error`.
+    # OpenAI's clients raise events with `error`; clients that read only events expect `type:
+    # error`.
     if dialect == "openai-responses":
         flat = {"type": "error", "code": value["error"]["code"], "message": message, "param": None}
         return write_event(encode({**flat, **value}), b"error")
@@ -155,7 +157,7 @@ def _error(dialect: str, status: int, message: str, kind: str) -> dict[str, Any]
     if dialect == "gemini":
         known = _GEMINI.get(status, "FAILED_PRECONDITION" if status < 500 else "INTERNAL")
         return {"error": {"code": status, "message": message, "status": known}}
-    if dialect == "converse":  # AWS' clients read the kind from a header, or from here
+    if dialect == "converse":  # AWS clients read the type from a header, or from here
         fallback = "ValidationException" if status < 500 else "InternalServerException"
         return {"__type": _BEDROCK.get(status, fallback), "message": message}
     if dialect == "cohere":

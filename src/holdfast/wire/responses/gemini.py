@@ -1,7 +1,7 @@
-"""Gemini's answers: candidates made of parts; in a stream, chunks that each hold some parts.
+"""Read, filter and join Gemini's responses.
 
-gemini: after joiner. Every chunk reports the usage so far, so that the last one counts.
-Only the first candidate can be continued.
+Every chunk reports the usage so far, so the last one counts. Only the first candidate can be
+continued.
 """
 
 from __future__ import annotations
@@ -29,43 +29,43 @@ from holdfast.wire.responses.sse import Event, EventParser, write_event
 from holdfast.wire.strict import encode
 from holdfast.wire.values import inner, take
 
-# --- whole answers -----------------------------------------------------------------------------
+# --- complete responses ------------------------------------------------------------------------
 
 
 def turn_of(body: dict[str, Any]) -> list[Any]:
-    """The model's content in an answer."""
+    """Return the model's content of a response."""
     return _contents(_parts(_first(body)))
 
 
 def stop_of(body: dict[str, Any]) -> str:
-    """Why the model stopped, or why the prompt was refused."""
+    """Return why the model stopped, or why the prompt was refused."""
     return text(_first(body).get("finishReason")) or take(body, "promptFeedback", "blockReason")
 
 
 def usage_of(body: dict[str, Any]) -> dict[str, Any]:
-    """What the answer says it used."""
+    """Return the reported usage."""
     return inner(body, "usageMetadata")
 
 
 def hides(body: dict[str, Any], hidden: Hidden) -> bool:
-    """Whether an answer holds anything that the client must not see."""
+    """Return whether a response contains anything that the client must not see."""
     candidates = dicts(body.get("candidates"))
     return any(_is_hidden(part, hidden) for one in candidates for part in _parts(one))
 
 
 def without(message: Any, hidden: Hidden) -> Any:
-    """A content without its hidden calls; None if nothing is left."""
+    """Return a content without its hidden calls; None if nothing remains."""
     kept = [part for part in message["parts"] if not _is_hidden(part, hidden)]
     return {**message, "parts": kept} if kept else None
 
 
 def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, handed: Handed) -> dict[str, Any]:
-    """Several answers as one."""
+    """Join several responses into one."""
     candidates = [
         _with_parts(one, [part for part in _parts(one) if not _is_hidden(part, hidden)])
         for one in dicts(bodies[-1].get("candidates"))
     ]
-    if not candidates and len(bodies) > 1:  # refused, after others had been answered
+    if not candidates and len(bodies) > 1:  # refused, after earlier calls had been answered
         candidates = [{"content": {}, "finishReason": "OTHER", "index": 0}]
     if candidates:
         shown = [
@@ -81,7 +81,7 @@ def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, handed: Handed
 
 
 def _parted(before: list[Any], after: list[Any]) -> list[Any]:
-    """Parts of two answers one behind the other: clients join texts without a space."""
+    """Join the parts of two responses with a paragraph break: clients add no space."""
     if not any(_is_text(part) for part in before):
         return [*before, *after]
     for n, part in enumerate(after):
@@ -116,7 +116,7 @@ def _is_hidden(part: dict[str, Any], hidden: Hidden) -> bool:
 
 
 def _handed(parts: Sequence[dict[str, Any]], handed: Handed) -> list[dict[str, Any]]:
-    """Calls as the client gets them instead; what is signed stays so."""
+    """Return calls in the form that the client receives, with their signatures."""
     natives = [part for part in parts if "functionCall" in part]
     given = []
     for part, call in handed_calls(natives, handed):
@@ -132,21 +132,21 @@ def _is_text(part: dict[str, Any]) -> bool:
 
 
 def _says(part: dict[str, Any]) -> bool:
-    """Whether a part is an answer: anything but thoughts and empty text."""
+    """Return whether a part is output: anything except thoughts and empty text."""
     return part.get("thought") is not True and any(
         value not in ("", None) for key, value in part.items() if key not in SIGNATURES
     )
 
 
 def _contents(parts: list[dict[str, Any]]) -> list[Any]:
-    """Parts of an answer as a content of a request.
+    """Return the parts of a response as a content of a request.
 
-    Pieces of plain text become one part; what is signed stays as it came, and so does an empty
-    text that carries a signature.
+    Pieces of plain text are merged; signed parts stay unchanged, including an empty text with a
+    signature.
     """
     merged: list[dict[str, Any]] = []
     pieces: list[str] = []
-    """The text of the last part, while it grows."""
+    """Pieces of the last part's text while it grows."""
     for part in parts:
         plain = not part.keys() - {"text", "thought"} and isinstance(part.get("text"), str)
         if plain and not part["text"]:
@@ -167,23 +167,23 @@ def _contents(parts: list[dict[str, Any]]) -> list[Any]:
 
 
 class GeminiJoiner(Joiner):
-    """Parts of hidden calls are taken out of their chunks; a chunk without parts is not sent."""
+    """Removes the parts of hidden calls from their chunks; empty chunks are not sent."""
 
     def __init__(self, hidden: Hidden, *, hide_usage: bool = False) -> None:
         self._identity: dict[str, Any] = {}
         self._wrote = False
-        """The client was given text."""
+        """Whether the client received text."""
         super().__init__(hidden, hide_usage=hide_usage)
 
     def _reset(self) -> None:
         super()._reset()
         self._collected: list[dict[str, Any]] = []
         self._unfinished = False
-        """A hidden call is still being written, in parts that do not name it."""
+        """Whether a hidden call continues in parts that do not name it."""
         self._parting = self._wrote
 
     def join(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
-        """Take an event that is an object."""
+        """Process an event with a JSON object."""
         self.upstream_id = self.upstream_id or text(value.get("responseId"))
         if not self._identity:
             self._identity = {k: value[k] for k in ("responseId",) if k in value}
@@ -204,24 +204,24 @@ class GeminiJoiner(Joiner):
     def _give(
         self, value: dict[str, Any], kept: list[dict[str, Any]], event: Event, out: list[bytes]
     ) -> None:
-        """Give a chunk that is not quite what came."""
+        """Emit a changed chunk."""
         value = {**value, **self._identity}
         if isinstance(value.get("usageMetadata"), dict):
             value["usageMetadata"] = self.reported
         ends = [one for one in kept if one.get("finishReason")]
         if ends and self.holding:
-            # What the end says besides is passed on at once.
+            # Other content of the end is emitted immediately.
             self.tail.append((event, {**value, "candidates": [_with_parts(e, []) for e in ends]}))
             kept = [{k: v for k, v in one.items() if k not in _ENDS} for one in kept]
         if not kept and self.ended and self.holding:
-            self.tail.append((event, value))  # a prompt that was refused
+            self.tail.append((event, value))  # a refused prompt
             return
         said = [one for one in kept if _parts(one) or one.get("finishReason")]
         if said or not kept:
             out.append(changed({**value, "candidates": said} if said else value, event))
 
     def _candidate(self, candidate: dict[str, Any]) -> dict[str, Any]:
-        """A candidate as the client sees it; the same object if nothing changes."""
+        """Return a candidate for the client; the same object if unchanged."""
         parts = _parts(candidate)
         if candidate.get("index", 0) == 0:
             self._collected.extend(parts)
@@ -234,7 +234,7 @@ class GeminiJoiner(Joiner):
         return _with_parts(candidate, kept)
 
     def _shown(self, part: dict[str, Any]) -> dict[str, Any] | None:
-        """A part as the client sees it; None if it is hidden."""
+        """Return a part for the client; None if it is hidden."""
         if "functionCall" in part and self._hides(part):
             return None
         if (self._parting or not self._wrote) and _is_text(part):
@@ -255,26 +255,26 @@ class GeminiJoiner(Joiner):
         return hides
 
     def end(self, value: Any, event: Event, out: list[bytes]) -> None:
-        """Give an end that was held back."""
+        """Emit an end that was held back."""
         if "usageMetadata" in value:
             value = {**value, "usageMetadata": self.reported}
         out.append(changed(value, event))
 
     def give_calls(self, handed: Handed, out: list[bytes]) -> None:
-        """Put whole calls into the stream, in one chunk."""
+        """Emit complete calls in one chunk."""
         self._give_own(_handed(whole_calls(self._collected), handed), out)
 
     def _give_own(self, parts: list[Any], out: list[bytes]) -> None:
-        """Give a chunk that the upstream did not send."""
+        """Emit a chunk that the upstream did not send."""
         content = {"content": {"role": "model", "parts": parts}, "index": 0}
         out.append(write_event(encode({**self._identity, "candidates": [content]})))
 
     def messages(self) -> list[Any]:
-        """The model's turn of this upstream stream, as the next request has it."""
+        """Return the model's turn of this upstream stream, as the next request contains it."""
         return _contents(whole_calls(self._collected))
 
     def calls(self) -> list[Call]:
-        """The calls of this upstream stream, hidden ones too."""
+        """Return the calls of this upstream stream, including hidden ones."""
         return calls_in(self.messages(), NAME)
 
 
@@ -282,10 +282,10 @@ _ENDS = ("finishReason", "finishMessage")
 
 
 def whole_calls(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Calls that came in several parts as one part each; all else as it came."""
+    """Return parts with each call merged into one part; other parts stay unchanged."""
     whole: list[dict[str, Any]] = []
     args: dict[str, Any] | None = None
-    """The arguments of a call that is not complete."""
+    """Arguments of an incomplete call."""
     for part in parts:
         call = part.get("functionCall")
         if not isinstance(call, dict):
@@ -308,7 +308,7 @@ _VALUES = ("stringValue", "numberValue", "boolValue", "nullValue")
 
 
 def _put(args: dict[str, Any], piece: dict[str, Any]) -> None:
-    """Put a piece of an argument in its place; only arguments that are no lists come so."""
+    """Store a piece of an argument; list arguments never come in pieces."""
     *outer, last = text(piece.get("jsonPath")).removeprefix("$.").split(".")
     for key in outer:
         inside = args.setdefault(key, {})
@@ -320,13 +320,13 @@ def _put(args: dict[str, Any], piece: dict[str, Any]) -> None:
         args[last] = None if kind == "nullValue" else piece[kind]
 
 
-# --- the form without events -------------------------------------------------------------------
+# --- JSON array format --------------------------------------------------------------------------
 
 
 class ArrayWriter:
-    """Writes a joined stream as the JSON array that Gemini sends where `alt=sse` is not asked for.
+    """Writes a joined stream as the JSON array that Gemini sends without `alt=sse`.
 
-    The proxy asks the provider for events all the same, and gives its client the array.
+    The proxy always requests events from the provider and converts them for such a client.
     """
 
     def __init__(self) -> None:
@@ -334,11 +334,11 @@ class ArrayWriter:
         self._began = False
 
     def write(self, events: Iterable[bytes]) -> list[bytes]:
-        """Write what a relay gave."""
+        """Return the events of a relay as elements of the array."""
         return [self._element(e) for raw in events for e in self._parser.feed(raw) if e.data]
 
     def close(self) -> bytes:
-        """Write the end of the array."""
+        """Return the end of the array."""
         rest = self._parser.finish()
         last = self._element(rest) if rest and rest.data else b""
         return last + (b"]" if self._began else b"[]")

@@ -1,9 +1,7 @@
-"""One client stream made of one upstream stream or several, whatever the dialect.
+"""Join one or several upstream streams into one client stream.
 
-joiner: after shared; each dialect's own follows it, and the relay drives them.
-
-The client sees every event but those of hidden calls. An end is passed on as it comes, unless the
-proxy may go on: then it is held back until `release`.
+The client receives every event except those of hidden calls. An end passes through immediately
+unless the proxy may continue; then it is held back until `release`.
 """
 
 from __future__ import annotations
@@ -25,61 +23,61 @@ from holdfast.wire.strict import encode
 
 
 class Joiner(ABC):
-    """What all dialects' joiners are; the relay reads these fields between streams."""
+    """The common base of the dialects' joiners; the relay reads these fields between streams."""
 
     def __init__(self, hidden: Hidden, *, hide_usage: bool = False) -> None:
         self.hidden = hidden
         self.hide_usage = hide_usage
-        """The proxy asked for the usage, not the client: it is read and not passed on."""
+        """Whether the proxy requested the usage, not the client: it is read but not passed on."""
         self.continued = False
-        """This is not the first upstream stream."""
+        """Whether this is not the first upstream stream."""
         self.spoken = False
-        """The client was given text or a call."""
+        """Whether the client received text or a call."""
         self.usages: list[dict[str, Any]] = []
-        """The usage of each upstream stream before this one."""
+        """Usage of each earlier upstream stream."""
         self.billed: dict[str, Any] = {}
-        """Their sum."""
+        """Sum of the earlier usages."""
         self.told: dict[str, Any] = {}
-        """The same as the client is told of it."""
+        """The earlier usage as reported to the client."""
         self.streams = 1
         self.failed = False
         self.error: Any = None
-        """The event with which the provider reported an error."""
+        """The event in which the provider reported an error."""
         self._reset()
 
     def _reset(self) -> None:
         self.secretive = False
-        """This upstream stream holds a hidden call."""
+        """Whether this upstream stream contains a hidden call."""
         self.hands = False
-        """One of its hidden calls was handed to the client as a call of its own tool."""
+        """Whether one of its hidden calls was handed to the client as a call of its own tool."""
         self.usage: dict[str, Any] = {}
         self.stop_reason = ""
         self.upstream_id = ""
-        """The id that the provider gave this answer."""
+        """The provider's id of this response."""
         self.ended = False
         self.over = False
-        """The provider has said that nothing follows; not all do."""
+        """Whether the provider announced that nothing follows; not all do."""
         self.tail: list[tuple[Event, Any]] = []
-        """The ends that are held back."""
+        """End events that are held back."""
 
     @property
     def holding(self) -> bool:
-        """Whether ends are held back: the proxy may go on, or the answer would be empty."""
+        """Return whether ends are held back: the proxy may continue, or nothing was emitted."""
         return self.secretive or (self.continued and not self.spoken)
 
     @property
     def total(self) -> dict[str, Any]:
-        """The usage of all upstream streams, summed: what was billed."""
+        """Return the summed usage of all upstream streams, as billed."""
         return add_usage(self.billed, self.usage)
 
     @property
     def reported(self) -> dict[str, Any]:
-        """The usage that the client is told: the context of the latest stream, all output."""
+        """Return the usage reported to the client: the latest stream's context, all output."""
         usage = context_usage(self.told, self.usage)
         return with_account(usage, self.total, self.streams)
 
     def take(self, event: Event, out: list[bytes]) -> None:
-        """Take an event of the upstream; put what the client gets into `out`."""
+        """Process an upstream event; append the client's events to `out`."""
         value = load(event.data) if event.data is not None else None
         if not isinstance(value, dict):
             self.odd(event, out)
@@ -91,18 +89,18 @@ class Joiner(ABC):
             self.join(value, event, out)
 
     def odd(self, event: Event, out: list[bytes]) -> None:
-        """Take an event that is no object: a comment, or what the client shall judge."""
+        """Process an event without a JSON object: a comment, or invalid data for the client."""
         out.append(event.raw)
 
-    def flush(self, out: list[bytes]) -> None:  # noqa: B027 - most dialects keep nothing back
-        """Give what waits for a later event, for there will be none."""
+    def flush(self, out: list[bytes]) -> None:  # noqa: B027 - most dialects hold nothing back
+        """Emit what waits for a later event, because none follows."""
 
     def held(self) -> list[Event]:
-        """Return the events that were taken and not given."""
+        """Return the events that were received but not emitted."""
         return [event for event, _ in self.tail]
 
     def restart(self) -> None:
-        """Make ready for the next upstream stream."""
+        """Prepare for the next upstream stream."""
         self.told = context_usage(self.told, self.usage)
         self.billed = self.total
         self.usages.append(self.usage)
@@ -111,42 +109,42 @@ class Joiner(ABC):
         self._reset()
 
     def release(self, out: list[bytes]) -> None:
-        """Give the ends that were held back, true for what the client has seen."""
+        """Emit the ends that were held back, adjusted to what the client saw."""
         for event, value in self.tail:
             self.end(value, event, out)
         self.tail = []
 
     def hand(self, handed: Handed, out: list[bytes]) -> None:
-        """Give the client calls of its own tools, in the place of hidden ones."""
+        """Emit calls of the client's own tools in place of hidden ones."""
         self.hands = self.spoken = True
         self.give_calls(handed, out)
 
     @abstractmethod
     def give_calls(self, handed: Handed, out: list[bytes]) -> None:
-        """Put whole calls into the stream, behind what came so far."""
+        """Emit complete calls after everything emitted so far."""
 
     @abstractmethod
     def join(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
-        """Take an event that is an object."""
+        """Process an event with a JSON object."""
 
     @abstractmethod
     def end(self, value: Any, event: Event, out: list[bytes]) -> None:
-        """Give an end that was held back."""
+        """Emit an end that was held back."""
 
     @abstractmethod
     def messages(self) -> list[Any]:
-        """The assistant's turn of this upstream stream, as the next request has it."""
+        """Return the assistant's turn of this upstream stream, as the next request contains it."""
 
     @abstractmethod
     def calls(self) -> list[Call]:
-        """The calls of this upstream stream, hidden ones too."""
+        """Return the calls of this upstream stream, including hidden ones."""
 
     @property
     def visible(self) -> bool:
-        """Whether this upstream stream holds a call that the client sees."""
+        """Return whether this upstream stream contains a call that the client sees."""
         return self.hands or any(not self.hidden(call.name) for call in self.calls())
 
 
 def changed(value: Any, event: Event) -> bytes:
-    """The event with another value."""
+    """Return the event with another value."""
     return write_event(encode(value), event.name, event.id)

@@ -1,9 +1,8 @@
-"""The client's cache marks on messages that go out in the place of its own.
+"""Apply the client's cache marks to messages sent in place of its own.
 
-marks: after turns, before rejoining. A turn of the model comes back with calls that the client
-never saw, and a result goes out as a citation; the client marks its own version of them, and marks
-another one in its next request. A mark is moved, never copied: Anthropic takes at most four of
-them (rule A14), and the client counts its own.
+A restored turn has calls that the client never saw, and a result may be sent as a citation; the
+client marks its own versions and moves its marks with each request. Marks are moved and never
+copied, because Anthropic accepts at most four (headroom#2939) and the client counts its own.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from holdfast.wire.values import take
 _MARKS = tuple(f'"{name}"'.encode() for name in (*CACHE_MARKS, CACHE_POINT))
 _UNMARKABLE = ("thinking", "redacted_thinking")
 _IDS = (("id",), ("tool_use_id",), ("toolUse", "toolUseId"), ("toolResult", "toolUseId"))
-"""Where the id of a call or of its result stands in a part."""
+"""Position of the id of a call or its result in a part."""
 _WHOLE = ("content", "output", "parts")
-"""Fields of a message that hold its parts, or one text."""
+"""Fields of a message that contain its parts or a text."""
 
 
 class _Spot(NamedTuple):
@@ -33,26 +32,26 @@ class _Spot(NamedTuple):
 
 
 class _Mark(NamedTuple):
-    """A mark of the client's, and the part that it stands on."""
+    """A client's mark and the part that carries it."""
 
     name: str
     value: Any
     part: Any
     place: int
-    """Of the part, among all parts of the client's messages."""
+    """Index of the part among all parts of the client's messages."""
 
 
 def is_marked(message: Message) -> bool:
-    """Return whether a message may hold a cache mark."""
+    """Return whether a message may contain a cache mark."""
     return any(map(message.holds, _MARKS))
 
 
 def with_marks(messages: Sequence[Message], shown: Sequence[Message]) -> list[Message]:
     """Return messages with exactly the marks of `shown`, the client's version of them.
 
-    A mark on the end of the client's version asks to cache all up to there, so it stands on the
-    end of the last message of the same role. One inside stays on its part, or goes where that is
-    gone. A message that neither has nor gets a mark is returned as it is.
+    A mark at the end of the client's version caches everything up to there, so it goes to the end
+    of the last message of the same role. Other marks stay on their part, or are dropped with it. A
+    message without marks before and after is returned unchanged.
     """
     if not any(map(is_marked, (*messages, *shown))):
         return list(messages)
@@ -81,14 +80,14 @@ def _written(value: Any, message: Message) -> Message:
 
 
 def _field(value: Any) -> str:
-    """Return the field of a message that holds its parts; empty if it has none."""
+    """Return the field of a message that contains its parts; empty if it has none."""
     if not isinstance(value, dict):
         return ""
     return next((name for name in _WHOLE if isinstance(value.get(name), (str, list))), "")
 
 
 def _parts(value: Any, dialect: str) -> list[Any]:
-    """Return the parts of a message; a text is one part."""
+    """Return the parts of a message; a text is a single part."""
     field = _field(value)
     content = value[field] if field else []
     if isinstance(content, str):
@@ -110,7 +109,7 @@ def _takes_mark(part: Any) -> bool:
 
 
 def _marks_of(shown: Sequence[Message]) -> tuple[list[_Mark], int]:
-    """Return the marks on the client's messages, in order, and how many parts these have."""
+    """Return the marks on the client's messages, in order, and the number of their parts."""
     marks: list[_Mark] = []
     parts: list[Any] = []
     for message in shown:
@@ -118,13 +117,13 @@ def _marks_of(shown: Sequence[Message]) -> tuple[list[_Mark], int]:
             if not is_point(part):
                 parts.append(part)
                 marks += [_Mark(name, mark, part, len(parts) - 1) for name, mark in _on(part)]
-            elif parts:  # a cache point stands behind what it marks
+            elif parts:  # a cache point follows the part that it marks
                 marks.append(_Mark(CACHE_POINT, part[CACHE_POINT], parts[-1], len(parts) - 1))
     return marks, len(parts)
 
 
 def _on(part: Any) -> list[tuple[str, Any]]:
-    """Return the mark on a part, or on the last of the parts inside it."""
+    """Return the mark on a part, or on the last part inside it."""
     inside = part.get("content") if isinstance(part, dict) else None
     holders = (part, *(inside[-1:] if isinstance(inside, list) else ()))
     marks = [
@@ -140,14 +139,14 @@ def _on(part: Any) -> list[tuple[str, Any]]:
 def _spots_for(
     marks: Sequence[_Mark], spots: Sequence[_Spot], number: int
 ) -> dict[tuple[int, int], _Mark]:
-    """Return where each mark goes, by message and place; those whose part is gone are left out."""
+    """Return the position of each mark, by message and part; marks of missing parts are dropped."""
     by_key = {key: spot for spot in reversed(spots) if (key := _key(spot.part))}
     chosen: dict[tuple[int, int], _Mark] = {}
     for mark in marks:
         if mark.place == number - 1:
             spot: _Spot | None = spots[-1]
         else:
-            # What was cited or cut has other words, and stands in its old place.
+            # A cited or cut part has other text but the same position.
             there = spots[mark.place] if len(spots) == number else None
             spot = by_key.get(_key(mark.part), there)
         if spot is not None:
@@ -156,7 +155,7 @@ def _spots_for(
 
 
 def _key(part: Any) -> str:
-    """Return what tells a part from others: the id of a call or result, or its text."""
+    """Return what identifies a part: the id of a call or result, or its text."""
     name = next(filter(None, (take(part, *path) for path in _IDS)), "")
     return f"id {name}" if name else take(part, "text")
 

@@ -1,7 +1,7 @@
-"""OpenAI's chat answers: choices with a message; in a stream, chunks with pieces of it.
+"""Read, filter and join OpenAI's chat responses.
 
-openai_chat: after joiner and chat_pieces. With several choices only the first can be continued;
-hidden calls are taken out of all. Offer no internal tool where `n` is more than one.
+With several choices only the first can be continued, and hidden calls are removed from all. Do not
+offer internal tools if `n` is more than one.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ _CALLING = ("tool_calls", "function_call")
 _DONE = b"[DONE]"
 _IDENTITY: tuple[str, ...] = ("id", "created")
 
-# --- whole answers -----------------------------------------------------------------------------
+# --- complete responses ------------------------------------------------------------------------
 
 
 def turn_of(body: dict[str, Any]) -> list[Any]:
-    """The assistant's message in an answer."""
+    """Return the assistant's message of a response."""
     return [_message(inner(_first(body), "message"))]
 
 
 def stop_of(body: dict[str, Any]) -> str:
-    """Why the model stopped."""
+    """Return the stop reason."""
     return text(_first(body).get("finish_reason"))
 
 
 def usage_of(body: dict[str, Any]) -> dict[str, Any]:
-    """What the answer says it used."""
+    """Return the reported usage."""
     return inner(body, "usage")
 
 
 def hides(body: dict[str, Any], hidden: Hidden) -> bool:
-    """Whether an answer holds anything that the client must not see."""
+    """Return whether a response contains anything that the client must not see."""
     messages = [inner(choice, "message") for choice in dicts(body.get("choices"))]
     return any(hidden(name_of(call)) for one in messages for call in dicts(one.get("tool_calls")))
 
 
 def without(message: Any, hidden: Hidden) -> Any:
-    """A message without its hidden calls; None if nothing is left."""
+    """Return a message without its hidden calls; None if nothing remains."""
     kept = [call for call in message.get("tool_calls") or () if not hidden(name_of(call))]
     rest = {key: value for key, value in message.items() if key != "tool_calls"}
     if kept:
@@ -64,7 +64,7 @@ def without(message: Any, hidden: Hidden) -> Any:
 
 
 def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, handed: Handed) -> dict[str, Any]:
-    """Several answers as one."""
+    """Join several responses into one."""
     choices = [
         _shown(choice, hidden, handed if n == 0 else {})
         for n, choice in enumerate(dicts(bodies[-1].get("choices")))
@@ -84,7 +84,7 @@ def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, handed: Handed
 
 
 def _shown(choice: dict[str, Any], hidden: Hidden, handed: Handed) -> dict[str, Any]:
-    """A choice without its hidden calls, and with those that are handed on."""
+    """Return a choice without its hidden calls and with the handed ones."""
     message = dict(inner(choice, "message"))
     made = dicts(message.get("tool_calls"))
     kept = [call for call in made if not hidden(name_of(call))]
@@ -98,13 +98,13 @@ def _shown(choice: dict[str, Any], hidden: Hidden, handed: Handed) -> dict[str, 
 
 
 def _handed(native: dict[str, Any], call: Call) -> dict[str, Any]:
-    """A call as the client gets it instead."""
+    """Return a call in the form that the client receives."""
     function = {**inner(native, "function"), "name": call.name, "arguments": call.arguments}
     return {**native, "id": call.id, "type": "function", "function": function}
 
 
 def _words(content: Any) -> str:
-    """Content as text, whether it is text or a list of parts."""
+    """Return content as text, from text or a list of parts."""
     return text(content) or "".join(text(part.get("text")) for part in dicts(content))
 
 
@@ -119,9 +119,9 @@ def _first(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _message(said: dict[str, Any]) -> dict[str, Any]:
-    """A message of an answer as a message of a request: without what says nothing."""
+    """Return a message of a response as a message of a request, without empty fields."""
     kept = {key: value for key, value in said.items() if value not in (None, "", [], {})}
-    if "audio" in kept:  # goes back by its id
+    if "audio" in kept:  # the request refers to audio by its id
         kept["audio"] = {"id": take(kept, "audio", "id")}
     content = kept.pop("content", None if kept.keys() & {*_CALLING, "audio", "refusal"} else "")
     return {**kept, "role": "assistant", "content": content}
@@ -131,11 +131,11 @@ def _message(said: dict[str, Any]) -> dict[str, Any]:
 
 
 class ChatJoiner(Joiner):
-    """Calls are numbered without the hidden ones; all chunks have the id of the first."""
+    """Numbers calls without the hidden ones; all chunks have the first one's id."""
 
     def __init__(self, hidden: Hidden, *, hide_usage: bool = False) -> None:
         self._identity: dict[str, Any] = {}
-        """What all chunks of the client's stream share."""
+        """Fields that all chunks of the client's stream share."""
         self._model = ""
         super().__init__(hidden, hide_usage=hide_usage)
 
@@ -143,11 +143,11 @@ class ChatJoiner(Joiner):
         super()._reset()
         self._choices: dict[int, GrowingChoice] = {}
         self._waiting: list[Event] = []
-        """Events from the first one on that belongs to a call of yet unknown name."""
+        """Events since the first one of a call whose name is not known yet."""
         self._nameless: set[tuple[int, int]] = set()
 
     def odd(self, event: Event, out: list[bytes]) -> None:
-        """Take an event that is no object."""
+        """Process an event without a JSON object."""
         if event.data != _DONE:
             out.append(event.raw)
             return
@@ -159,7 +159,7 @@ class ChatJoiner(Joiner):
             out.append(event.raw)
 
     def join(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
-        """Take an event that is an object."""
+        """Process an event with a JSON object."""
         if b'"tool_calls"' in (event.data or b"") and self._learn(value):
             self._nameless.clear()  # it ended without a name
         if not self._waiting and not self._nameless:
@@ -170,7 +170,7 @@ class ChatJoiner(Joiner):
             self.flush(out)
 
     def _learn(self, value: dict[str, Any]) -> bool:
-        """Note which calls have a name, and which wait for one; say whether a choice ended."""
+        """Record which calls have a name and which wait for one; return whether a choice ended."""
         ended = False
         for choice in dicts(value.get("choices")):
             known = self._choice(choice)
@@ -184,14 +184,14 @@ class ChatJoiner(Joiner):
         return ended
 
     def flush(self, out: list[bytes]) -> None:
-        """Pass on what waited for the name of a call."""
+        """Emit the events that waited for the name of a call."""
         waiting, self._waiting = self._waiting, []
         self._nameless.clear()
         for event in waiting:
             self._chunk(load(event.data or b""), event, out)
 
     def held(self) -> list[Event]:
-        """Return the events that were taken and not given."""
+        """Return the events that were received but not emitted."""
         return [*self._waiting, *super().held()]
 
     def _choice(self, choice: dict[str, Any]) -> GrowingChoice:
@@ -203,7 +203,7 @@ class ChatJoiner(Joiner):
     def _chunk(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
         choices = dicts(value.get("choices"))
         self.upstream_id = self.upstream_id or text(value.get("id"))
-        if choices and not self._identity:  # Azure begins with a chunk that has no id
+        if choices and not self._identity:  # Azure starts with a chunk without an id
             self._identity = {key: value[key] for key in _IDENTITY if key in value}
             self._model = text(value.get("model"))
         usage = value.get("usage")
@@ -236,7 +236,7 @@ class ChatJoiner(Joiner):
             self._give(value, event, out)
 
     def _give(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
-        """Give a chunk that is not quite what came."""
+        """Emit a changed chunk."""
         if isinstance(value.get("usage"), dict):
             value = {**value, "usage": self.reported}
         choices = dicts(value.get("choices"))
@@ -250,7 +250,7 @@ class ChatJoiner(Joiner):
         out.append(changed({**value, **self._identity}, event))
 
     def _take_choice(self, choice: dict[str, Any]) -> dict[str, Any] | None:
-        """A choice as the client sees it: the same object if nothing changes, None if all goes."""
+        """Return a choice for the client; the same object if unchanged, None if nothing remains."""
         known = self._choice(choice)
         delta = inner(choice, "delta")
         made = delta.get("tool_calls")
@@ -299,7 +299,7 @@ class ChatJoiner(Joiner):
         return {**rest, "tool_calls": kept} if kept else rest
 
     def end(self, value: Any, event: Event, out: list[bytes]) -> None:
-        """Give an end that was held back."""
+        """Emit an end that was held back."""
         if value is None:
             out.append(event.raw)
             return
@@ -317,7 +317,7 @@ class ChatJoiner(Joiner):
         return any(slot.shown is not None for slot in self._choice(choice).slots)
 
     def give_calls(self, handed: Handed, out: list[bytes]) -> None:
-        """Put whole calls into the stream, numbered on."""
+        """Emit complete calls, numbered after the existing ones."""
         slots = self._choices[0].slots
         for slot, call in handed_calls(slots, handed):
             numbers = [other.shown for other in slots if other.shown is not None]
@@ -327,12 +327,12 @@ class ChatJoiner(Joiner):
             out.append(write_event(encode(delta)))
 
     def messages(self) -> list[Any]:
-        """The assistant's turn of this upstream stream, as the next request has it."""
+        """Return the assistant's turn of this upstream stream, as the next request contains it."""
         first = self._choices.get(0)
         return [_message(first.whole())] if first else []
 
     def calls(self) -> list[Call]:
-        """The calls of this upstream stream, hidden ones too."""
+        """Return the calls of this upstream stream, including hidden ones."""
         first = self._choices.get(0)
         return [slot.call() for slot in first.slots] if first else []
 
@@ -349,7 +349,7 @@ def _unended(choice: dict[str, Any]) -> dict[str, Any]:
 def chunk(
     identity: dict[str, Any], model: str, delta: dict[str, Any], stop: str | None = None
 ) -> dict[str, Any]:
-    """A chunk of one choice."""
+    """Return a chunk with one choice."""
     choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": stop}
     return {
         **identity,

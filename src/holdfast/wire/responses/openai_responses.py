@@ -1,7 +1,7 @@
-"""OpenAI's Responses: a list of items; in a stream each item is added, grows and is done.
+"""Read, filter and join OpenAI's Responses.
 
-openai_responses: after joiner. The last event repeats the whole response, so the joined one is
-written into it: all items that the client saw, under the id that it saw first.
+The last event repeats the complete response, so the joined response is written into it: all items
+that the client saw, under the first id that it received.
 """
 
 from __future__ import annotations
@@ -30,37 +30,37 @@ _ENDS = ("response.completed", "response.incomplete", "response.failed", "respon
 _SAYS = ("response.output_text.delta", "response.refusal.delta")
 _IDENTITY = ("id", "created_at", "previous_response_id")
 
-# --- whole answers -----------------------------------------------------------------------------
+# --- complete responses ------------------------------------------------------------------------
 
 
 def turn_of(body: dict[str, Any]) -> list[Any]:
-    """The items of an answer."""
+    """Return the items of a response."""
     return list(dicts(body.get("output")))
 
 
 def stop_of(body: dict[str, Any]) -> str:
-    """Why the model stopped, if it was not done; else the status."""
+    """Return why the response is incomplete, otherwise its status."""
     return take(body, "incomplete_details", "reason") or text(body.get("status"))
 
 
 def usage_of(body: dict[str, Any]) -> dict[str, Any]:
-    """What the answer says it used."""
+    """Return the reported usage."""
     return inner(body, "usage")
 
 
 def hides(body: dict[str, Any], hidden: Hidden) -> bool:
-    """Whether an answer holds anything that the client must not see."""
+    """Return whether a response contains anything that the client must not see."""
     called = any(_is_hidden(item, hidden) for item in turn_of(body))
     return called or _unarmed(body, hidden) is not body
 
 
 def without(message: Any, hidden: Hidden) -> Any:
-    """An item, or None if it is a hidden call."""
+    """Return an item; None if it is a hidden call."""
     return None if _is_hidden(message, hidden) else message
 
 
 def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, handed: Handed) -> dict[str, Any]:
-    """Several answers as one."""
+    """Join several responses into one."""
     items = [item for body in bodies for item in turn_of(body) if not _is_hidden(item, hidden)]
     items += _handed(turn_of(bodies[-1]), handed)
     usage = joined_usage([usage_of(body) for body in bodies])
@@ -80,7 +80,7 @@ def _joined(
 
 
 def _unarmed(response: dict[str, Any], hidden: Hidden) -> dict[str, Any]:
-    """A response that does not repeat the hidden tools; the same object if it has none."""
+    """Return a response without the hidden tools; the same object if it has none."""
     tools = response.get("tools")
     if not isinstance(tools, list):
         return response
@@ -95,7 +95,7 @@ def _is_hidden(item: dict[str, Any], hidden: Hidden) -> bool:
 
 
 def _handed(items: Sequence[dict[str, Any]], handed: Handed) -> list[dict[str, Any]]:
-    """Calls as the client gets them instead."""
+    """Return calls in the form that the client receives."""
     natives = [item for item in items if item.get("type") in _CALLS]
     return [
         {**item, "call_id": call.id, "name": call.name, "arguments": call.arguments}
@@ -107,13 +107,13 @@ def _handed(items: Sequence[dict[str, Any]], handed: Handed) -> list[dict[str, A
 
 
 class ResponsesJoiner(Joiner):
-    """Items and events are numbered on over all upstream streams, without the hidden ones."""
+    """Numbers items and events continuously over all upstream streams, without hidden ones."""
 
     def __init__(self, hidden: Hidden, *, hide_usage: bool = False) -> None:
         self._first: dict[str, Any] = {}
-        """The first response that the client was told of."""
+        """The first response object that the client received."""
         self._earlier: list[Any] = []
-        """The items of the upstream streams before this one that the client saw."""
+        """Items of earlier upstream streams that the client saw."""
         self._last_number = -1
         self._next_index = 0
         super().__init__(hidden, hide_usage=hide_usage)
@@ -128,12 +128,12 @@ class ResponsesJoiner(Joiner):
         self._number_shift: int | None = None if self.continued else 0
 
     def restart(self) -> None:
-        """Make ready for the next upstream stream."""
+        """Prepare for the next upstream stream."""
         self._earlier.extend(self._visible_items())
         super().restart()
 
     def join(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
-        """Take an event that is an object."""
+        """Process an event with a JSON object."""
         index = value.get("output_index")
         response = value.get("response")
         if isinstance(index, int):
@@ -198,7 +198,7 @@ class ResponsesJoiner(Joiner):
         self.usage = usage_of(response)
         self.stop_reason = stop_of(response)
         self._output = turn_of(response)
-        # Services that add no items tell of them here.
+        # Some services report items only here.
         self.secretive = self.secretive or any(_is_hidden(i, self.hidden) for i in self._output)
 
     def _joined(self, response: dict[str, Any]) -> dict[str, Any]:
@@ -233,17 +233,17 @@ class ResponsesJoiner(Joiner):
         out.append(changed(value, event) if touched else event.raw)
 
     def end(self, value: Any, event: Event, out: list[bytes]) -> None:
-        """Give an end that was held back."""
+        """Emit an end that was held back."""
         value = {**value, "response": self._joined(value["response"])}
         self._give(value, event, out, touched=True)
 
     def give_calls(self, handed: Handed, out: list[bytes]) -> None:
-        """Put whole calls into the stream, as items of one piece."""
+        """Emit complete calls as items of one piece."""
         for item in _handed(self.messages(), handed):
             self._give_own(item, call_events(item, self._next_index), out)
 
     def _give_own(self, item: Any, events: Iterable[dict[str, Any]], out: list[bytes]) -> None:
-        """Give the events of an item that the upstream did not send so."""
+        """Emit the events of an item that the upstream did not send."""
         for value in events:
             self._last_number += 1
             out.append(
@@ -258,34 +258,34 @@ class ResponsesJoiner(Joiner):
         self.spoken = True
 
     def messages(self) -> list[Any]:
-        """The items of this upstream stream, as the next request has them."""
+        """Return the items of this upstream stream, as the next request contains them."""
         return [self._items[index] for index in sorted(self._items)] or self._output
 
     def calls(self) -> list[Call]:
-        """The calls of this upstream stream, hidden ones too."""
+        """Return the calls of this upstream stream, including hidden ones."""
         return calls_in(self.messages(), NAME)
 
 
 def call_events(item: dict[str, Any], index: int) -> list[dict[str, Any]]:
-    """The events of a call that comes in one piece, without their numbers."""
+    """Return the events of a call sent in one piece, without sequence numbers."""
     grown = call_delta(item, index, item["arguments"])
     return [call_added(item, index), grown, *call_done(item, index)]
 
 
 def call_added(item: dict[str, Any], index: int) -> dict[str, Any]:
-    """The event that begins a call."""
+    """Return the event that starts a call."""
     empty = {**item, "status": "in_progress", _input_of(item): ""}
     return {"type": "response.output_item.added", "output_index": index, "item": empty}
 
 
 def call_delta(item: dict[str, Any], index: int, piece: str) -> dict[str, Any]:
-    """The event of a piece of a call's arguments."""
+    """Return the event with a piece of a call's arguments."""
     at = {"item_id": item.get("id", ""), "output_index": index}
     return {"type": f"{_written(item)}.delta", **at, "delta": piece}
 
 
 def call_done(item: dict[str, Any], index: int) -> list[dict[str, Any]]:
-    """The events that end a call."""
+    """Return the events that end a call."""
     at = {"item_id": item.get("id", ""), "output_index": index}
     given = _input_of(item)
     named = {"name": item["name"]} if given == "arguments" else {}
@@ -305,7 +305,7 @@ def _written(item: dict[str, Any]) -> str:
 
 
 def message_item(item_id: str, words: str, kind: str = "output_text") -> dict[str, Any]:
-    """A message as an item of an answer: a text, or with kind `refusal` a refusal."""
+    """Return a message item with a text, or with a refusal for kind `refusal`."""
     part: dict[str, Any] = {"type": kind, "refusal": words}
     if kind == "output_text":
         part = {"type": kind, "text": words, "annotations": [], "logprobs": []}
@@ -319,7 +319,7 @@ def message_item(item_id: str, words: str, kind: str = "output_text") -> dict[st
 
 
 def message_added(item: dict[str, Any], index: int) -> list[dict[str, Any]]:
-    """The events that begin a message."""
+    """Return the events that start a message."""
     [part] = item["content"]
     empty = {**item, "status": "in_progress", "content": []}
     begun = {**part, _words_of(part): ""}
@@ -330,13 +330,13 @@ def message_added(item: dict[str, Any], index: int) -> list[dict[str, Any]]:
 
 
 def message_delta(item: dict[str, Any], index: int, piece: str) -> dict[str, Any]:
-    """The event of a piece of a message's text."""
+    """Return the event with a piece of a message's text."""
     [part] = item["content"]
     return {**_event(part, "delta"), **_inside(item, index), "delta": piece}
 
 
 def message_done(item: dict[str, Any], index: int) -> list[dict[str, Any]]:
-    """The events that end a message."""
+    """Return the events that end a message."""
     [part] = item["content"]
     words = _words_of(part)
     return [

@@ -1,10 +1,8 @@
-"""Bring the hidden calls of earlier answers back into a client's request.
+"""Restore the hidden calls of earlier responses in a client's request.
 
-rejoining: after turns and marks. The client never saw the hidden calls, so its next request is
-without them and their results. The provider must have them: it is shown its own turn again,
-exactly, with all that was answered. Every message beside keeps its very bytes. What an answer
-held goes back only behind the very history that it answered: "Hello!" is what many conversations
-were answered, and what one of them opened is no business of the others.
+The client never saw the hidden calls, so its next request lacks them and their results, which the
+provider must receive exactly. They are restored only after the same history that the response
+answered: "Hello!" answers many conversations, and one must not receive content opened in another.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from holdfast.wire.strict import decode, encode, splice
 from holdfast.wire.values import take
 
 Run = tuple[int, int]
-"""Where a turn of the assistant stands: from the first index to behind the last."""
+"""Span of an assistant's turn: first index, and index after the last."""
 
 
 def rejoin(
@@ -32,11 +30,11 @@ def rejoin(
     hidden: Hidden,
     before: Sequence[Message] = (),
 ) -> Conversation:
-    """The client's request with the hidden calls of earlier answers back in their places.
+    """Return the client's request with the hidden calls of earlier responses restored.
 
-    `before` are the client's messages that stand before those of the conversation. An answer that
-    the client has changed or dropped is left as the client has it. If nothing is brought back, the
-    very conversation is given back; else all messages beside are the same ones.
+    `before` are the client's messages preceding those of the conversation. A response that the
+    client changed or dropped is left as the client has it. Without a match, the same conversation
+    is returned; other messages stay the same objects.
     """
     if conversation.dialect == "openai-responses":
         conversation = _follow_chain(conversation, kept)
@@ -48,34 +46,34 @@ def rejoin(
     return conversation.with_messages(tuple(messages)) if answers else conversation
 
 
-# --- where the client has an answer ------------------------------------------------------------
+# --- finding responses in the request -----------------------------------------------------------
 
 Key = tuple[str, object]
 
 
 class Look(NamedTuple):
-    """What a turn is known by in its place: its calls, or if it has none its words.
+    """The features that identify a turn: its calls, or its text if it has none.
 
-    Clients change the rest, and white space; and a user may have written another answer there.
+    Clients change everything else, including white space, and a user may have edited the response.
     """
 
     ids: tuple[str, ...] = ()
-    """Of its calls; empty unless each has one."""
+    """Ids of the calls; empty unless every call has one."""
     uses: tuple[tuple[str, bytes], ...] = ()
-    """Names and arguments of its calls."""
+    """Names and arguments of the calls."""
     words: str = ""
 
     @property
     def keys(self) -> list[Key]:
-        """What to look it up by, the surest first."""
+        """Return the look-up keys, most reliable first."""
         if self.uses:
             return [*([("ids", self.ids)] if self.ids else []), ("uses", self.uses)]
         return [("words", self.words)] if self.words else []
 
     def may_be(self, other: Look) -> bool:
-        """Whether ids do not tell two looks apart that are equal else."""
-        # Gemini may send calls without ids, and clients then drop the field or make ids up (as
-        # Pydantic AI and Gemini CLI do): only ids on both sides can say that a call is another.
+        """Return whether ids permit two otherwise equal looks to be the same."""
+        # Gemini may send calls without ids, and clients then omit or invent them (Pydantic AI,
+        # Gemini CLI). Only ids on both sides can show that two calls differ.
         return not (self.ids and other.ids) or self.ids == other.ids
 
 
@@ -86,7 +84,7 @@ def _find(
     hidden: Hidden,
     before: Sequence[Message],
 ) -> dict[Run, Kept]:
-    """Where the client's versions of answers stand: runs of assistant messages."""
+    """Return the runs of assistant messages that are the client's versions of stored turns."""
     if not kept:
         return {}
     behind = places((*before, *messages), len(before))
@@ -96,7 +94,8 @@ def _find(
         for key in look.keys:
             runs.setdefault(key, []).append(((start, stop), look))
     answers: dict[Run, Kept] = {}
-    for answer in reversed(kept):  # of several to one question, the last that looks like it
+    # among several with the same question, prefer the last one that matches
+    for answer in reversed(kept):
         alike = [
             run
             for look in _looks(answer, dialect, hidden)
@@ -104,8 +103,8 @@ def _find(
             for run, other in runs.get(key, ())
             if run not in answers
             and look.may_be(other)
-            # A client may have begun the turn itself (Anthropic's prefill): then the answer
-            # stands inside of the run.
+            # With Anthropic's prefill the client starts the turn itself, and the response is inside
+            # the run.
             and (not answer.place or answer.place in behind[run[0] : run[1]])
         ]
         if alike:
@@ -114,7 +113,7 @@ def _find(
 
 
 def _runs(messages: Sequence[Message]) -> list[Run]:
-    """The turns of the assistant: messages or items that follow each other."""
+    """Return the assistant's turns: consecutive messages or items."""
     runs: list[Run] = []
     for n, message in enumerate(messages):
         if message.role != "assistant":
@@ -127,7 +126,7 @@ def _runs(messages: Sequence[Message]) -> list[Run]:
 
 
 def _looks(answer: Kept, dialect: str, hidden: Hidden) -> list[Look]:
-    """What the client's version of an answer may be known by."""
+    """Return the possible features of the client's version of a response."""
     shown = [
         _message(raw, dialect) for hop in answer.hops for raw in split(hop.turn, dialect, hidden)
     ]
@@ -157,13 +156,13 @@ def _number(text: str) -> float:
     return int(number) if number.is_integer() else number
 
 
-# Clients that go through protobuf send every number as a float, and keys in an order of their own.
+# Clients that use protobuf send every number as a float, and keys in another order.
 _arguments = msgspec.json.Decoder(float_hook=_number).decode
 _sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 def _canonical(arguments: Any) -> bytes:
-    """Arguments as bytes that do not depend on how they were spelled."""
+    """Return arguments as bytes that do not depend on their formatting."""
     text = arguments.encode() if isinstance(arguments, str) else encode(arguments or {})
     try:
         return _sorted(_arguments(text))
@@ -171,13 +170,13 @@ def _canonical(arguments: Any) -> bytes:
         return text
 
 
-# --- the answer in its place -------------------------------------------------------------------
+# --- restoring a response ------------------------------------------------------------------------
 
 
 def _with_hidden(
     shown: list[Message], following: list[Message], answer: Kept, conversation: Conversation
 ) -> list[Message]:
-    """An answer with all its hops, and the messages that follow it."""
+    """Return a response with all its hops, followed by the later messages."""
     dialect = conversation.dialect
     whole: list[Message] = []
     for hop in answer.hops[:-1]:
@@ -198,12 +197,12 @@ def _with_hidden(
 
 
 def _in_front(following: list[Message], hop: Hop, dialect: str) -> list[Message]:
-    """Results as messages of their own, before those of the client."""
+    """Return the results as separate messages before the client's."""
     return [*(_composed(value, dialect) for value in results_in(dialect, hop.results)), *following]
 
 
 def _in_one_message(following: list[Message], hop: Hop) -> list[Message]:
-    """Anthropic: all results stand in the user message that follows, before anything else."""
+    """Return Anthropic messages with all results at the start of the next user message."""
     [ours] = results_in("anthropic", hop.results)
     if not (following and following[0].role == "user"):
         return [_composed(ours, "anthropic"), *following]
@@ -215,15 +214,16 @@ def _in_one_message(following: list[Message], hop: Hop) -> list[Message]:
 
 
 def _has_other_ids(seen_calls: Sequence[ToolCall], hop: Hop) -> bool:
-    """Return whether the client gave calls ids that the provider did not: its results have them."""
+    """Return whether the client assigned other ids to calls than the provider."""
     return [call.id for call in seen_calls] != [call.id for call in turn_calls(hop.turn, "gemini")]
 
 
 def _in_order(following: list[Message], hop: Hop, seen_calls: Sequence[ToolCall]) -> list[Message]:
-    """Gemini: as many responses as calls in one content, in their order, for ids may be missing.
+    """Return Gemini messages with one content of responses, in the order of the calls.
 
-    `seen_calls` are the visible calls as the client has them: those that were handed to it under
-    names of its own stand last, and are answered under the name that the model has used.
+    Ids may be missing, so the numbers must match. `seen_calls` are the visible calls in the
+    client's version; calls handed to it under its own names come last, and their responses take the
+    name that the model used.
     """
     ours = [part for content in results_in("gemini", hop.results) for part in content["parts"]]
     if not (following and following[0].results):
@@ -253,7 +253,7 @@ def _in_order(following: list[Message], hop: Hop, seen_calls: Sequence[ToolCall]
 
 
 def _answering(responses: Sequence[Any], call_id: str, name: str) -> int:
-    """Which response answers a call: that with its id, else of its name, else the first."""
+    """Return the index of a call's response: by its id, else by its name, else the first."""
     given = [_response(part) for part in responses]
     by_id = (n for n, (_, value) in enumerate(given) if call_id and take(value, "id") == call_id)
     by_name = (n for n, (_, value) in enumerate(given) if take(value, "name") == name)
@@ -261,7 +261,7 @@ def _answering(responses: Sequence[Any], call_id: str, name: str) -> int:
 
 
 def _as_answer_to(call: Call, part: Any) -> Any:
-    """A response with the name of its call and its id as the provider gave it, or with none."""
+    """Return a response with the name and id that the provider used for its call."""
     key, value = _response(part)
     if take(value, "id") == call.id and take(value, "name") == call.name:
         return part
@@ -275,7 +275,7 @@ def _response(part: Any) -> tuple[str, Any]:
 
 
 def _follow_chain(conversation: Conversation, kept: Sequence[Kept]) -> Conversation:
-    """Where the provider keeps the history: go on from the last hop, which the client never saw."""
+    """Continue from the last hop, unknown to the client, if the provider stores the history."""
     previous = conversation.rest.get("previous_response_id")
     answer = next((answer for answer in kept if previous and answer.seen_id == previous), None)
     if answer is None:

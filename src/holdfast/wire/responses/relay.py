@@ -1,14 +1,14 @@
-"""A provider's stream on its way to the client, in any dialect: bytes in, bytes out.
-
-relay: after the dialects' joiners; the proxy drives it. It has no network and never waits.
+"""Relay a provider's stream to the client, hiding calls and joining several upstream streams.
 
     relay = Relay("anthropic", hidden)
-    relay.feed(chunk) …, relay.finish()      one upstream stream; text goes through at once
+    relay.feed(chunk) …, relay.finish()    one upstream stream; text is emitted immediately
     relay.hidden_calls and not relay.visible_calls:
-        the proxy answers them, calls the provider again with `continuation`, and, once that
-        answers, relay.continue_with() and feeds on: the client sees one stream
-    relay.hand(calls)                        or: hidden calls that the client gets as its own
-    relay.close()                            the end that was held back, if there is one
+        the proxy answers them, calls the provider again with `continuation`, and, once it
+        responds, calls relay.continue_with() and feeds: the client sees one stream
+    relay.hand(calls)                      or: hidden calls that the client receives as its own
+    relay.close()                          emits an end that was held back, if there is one
+
+The relay has no network access and never waits; the proxy drives it.
 """
 
 from __future__ import annotations
@@ -40,15 +40,16 @@ JOINERS: dict[str, type[Joiner]] = {
     "gemini": GeminiJoiner,
 }
 CONTINUED = frozenset(JOINERS)
-"""Dialects in whose answers calls can be hidden and answered, and which are translated; those of
-the others pass as they come (see watching.py), so a model may be offered nothing of ours there."""
+"""Dialects in whose responses calls can be hidden, answered and translated. Streams of the others
+pass through unchanged (see watching.py), so their models must not be offered internal tools.
+"""
 
 
 class Relay:
-    """One client stream, made of one upstream stream or of several that follow each other.
+    """One client stream, built from one or more consecutive upstream streams.
 
-    What came without a hidden call leaves byte for byte as it came. The client is told the size of
-    the latest upstream call's context (see `context_usage`); `usage` is the sum, as it was billed.
+    Bytes without a hidden call are emitted unchanged. The client receives the context size of the
+    latest upstream call (see `context_usage`); `usage` is the billed sum.
     """
 
     def __init__(
@@ -60,10 +61,10 @@ class Relay:
         max_event_bytes: int = MAX_EVENT_BYTES,
         max_stream_bytes: int = MAX_STREAM_BYTES,
     ) -> None:
-        """Begin a stream; `hidden` says of a tool's name whether the client must not see it.
+        """Create a stream; `hidden` returns whether the client must not see a tool.
 
-        With `hide_usage` the chunk that only reports usage (OpenAI chat) is read and not passed
-        on: for a client that did not ask for it.
+        With `hide_usage`, the chunk that only reports usage (OpenAI chat) is read but not emitted,
+        for a client that did not request it.
         """
         if dialect not in JOINERS:
             raise ShapeError(
@@ -77,31 +78,31 @@ class Relay:
         self._max_event_bytes = max_event_bytes
         self._max_stream_bytes = max_stream_bytes
         self._open_end = False
-        """The last event lacks the empty line that ends it."""
+        """Whether the last event lacks its final empty line."""
         self.broken = False
-        """An upstream stream ended before its end, without a word about it."""
+        """Whether an upstream stream broke off without reporting an error."""
         self._begin()
 
     def _begin(self) -> None:
         self._parser = EventParser(self._max_event_bytes)
         self._bytes = 0
         self._unread: list[bytes] = []
-        """The upstream's bytes behind the last complete event that was read."""
+        """The upstream's bytes after the last complete event."""
         self._half = b""
-        """What came of an event before the upstream broke off."""
+        """The incomplete event received before the upstream broke off."""
 
     @property
     def waiting_bytes(self) -> int:
-        """How much has come of an event that is not complete: what `feed` may have to read."""
+        """Return the number of bytes of an incomplete event, which `feed` may have to parse."""
         return self._parser.waiting_bytes
 
     @property
     def read_bytes(self) -> int:
-        """Bytes of the latest upstream stream: how much there is to go through at its end."""
+        """Return the bytes of the latest upstream stream, which its end must process."""
         return self._bytes
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Take bytes of the upstream; give what goes to the client now, event by event."""
+        """Process upstream bytes; return the client's events that can be emitted now."""
         self._bytes += len(chunk)
         if self._bytes > self._max_stream_bytes:
             raise endless(self._max_stream_bytes)
@@ -116,22 +117,22 @@ class Relay:
         return out
 
     def unread(self, chunk: bytes) -> bytes:
-        """Return the upstream's bytes that the client has not been given, as they came.
+        """Return the upstream's bytes that the client has not received, unchanged.
 
-        For a caller whose `feed` of this chunk raised, however far it came: it passes these bytes
-        on, and then the rest of the stream without this relay. The client may see a hidden call
-        then, but it gets the whole answer.
+        Use it if `feed` raised for this chunk: emit these bytes and then the rest of the stream
+        without the relay. The client may then see a hidden call, but it receives the complete
+        response.
         """
         if not self._unread or self._unread[-1] is not chunk:
             self._unread.append(chunk)
         return self.held() + b"".join(self._unread)
 
     def held(self) -> bytes:
-        """Return the events that are held back, as they came."""
+        """Return the events that are held back, unchanged."""
         return b"".join(event.raw for event in self._joiner.held())
 
     def finish(self) -> list[bytes]:
-        """Tell that the upstream stream has ended; give what was still on its way."""
+        """Process the end of the upstream stream; return what was still waiting."""
         out: list[bytes] = []
         rest = self._parser.finish()
         if rest is not None and _is_half(rest):
@@ -146,26 +147,26 @@ class Relay:
         return out
 
     def continue_with(self) -> list[bytes]:
-        """Begin the next upstream stream, once the provider has answered it.
+        """Start the next upstream stream, once the provider has responded.
 
-        The end of the one before is dropped: until this is called, `close` can still give it.
+        The end of the previous stream is dropped; before this call, `close` can still emit it.
         """
         self._joiner.restart()
         self._begin()
         return self._whole([])
 
     def hand(self, handed: Handed) -> list[bytes]:
-        """Give the client some hidden calls of the latest stream, as calls of its own tools."""
+        """Return events that hand some hidden calls to the client as calls of its own tools."""
         out: list[bytes] = []
         if handed:
             self._joiner.hand(handed, out)
         return self._whole(out)
 
     def close(self) -> list[bytes]:
-        """Give the end that was held back; nothing if it went through already.
+        """Return the end that was held back; empty if it was emitted already.
 
-        An answer of which all was hidden is empty: words of ours are never the model's. A stream
-        that failed gets no end: see `error`.
+        A response of which everything was hidden is empty, because our text must not pass as the
+        model's. A failed stream gets no end; see `error`.
         """
         out = [self._half] if self._half and not self._joiner.holding else []
         self._half = b""
@@ -174,14 +175,14 @@ class Relay:
         return self._whole(out)
 
     def error(self, status: int, message: str, kind: str = "") -> list[bytes]:
-        """End the stream with an error, in the form that the dialect's clients raise."""
+        """Return an error event that ends the stream, in the format of the dialect's clients."""
         self._joiner.tail = []
         self._joiner.failed = True
         self._half = b""
         return self._whole([error_event(self.dialect, status, message, kind)])
 
     def _whole(self, out: list[bytes]) -> list[bytes]:
-        """Close an event that the upstream left open before others follow."""
+        """Complete an event that the upstream left open before emitting others."""
         if self._open_end and out:
             self._open_end = False
             return [b"\n\n", *out]
@@ -189,89 +190,89 @@ class Relay:
 
     @property
     def hidden_calls(self) -> list[Call]:
-        """The hidden calls of the latest upstream stream."""
+        """Return the hidden calls of the latest upstream stream."""
         return [call for call in self._joiner.calls() if self._hidden(call.name)]
 
     @property
     def visible_calls(self) -> list[Call]:
-        """The calls of the latest upstream stream that the client sees."""
+        """Return the calls of the latest upstream stream that the client sees."""
         return [call for call in self._joiner.calls() if not self._hidden(call.name)]
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """All calls of the latest upstream stream, the hidden ones first."""
+        """Return all calls of the latest upstream stream, hidden ones first."""
         return (*self.hidden_calls, *self.visible_calls)
 
     @property
     def assistant_turn(self) -> tuple[bytes, ...]:
-        """The latest assistant turn as the provider needs it back: messages of a request as JSON.
+        """Return the latest assistant turn as the provider needs it back: messages as JSON.
 
-        One message, or in OpenAI's Responses one item after the other. Thinking, signatures and
-        all calls are in it.
+        It is one message, or several items in OpenAI Responses, including thinking, signatures and
+        all calls.
         """
         return tuple(encode(message) for message in self._joiner.messages())
 
     @property
     def usage(self) -> dict[str, Any]:
-        """What all upstream streams reported, summed, in the dialect's own form."""
+        """Return the summed usage of all upstream streams, in the dialect's form."""
         return self._joiner.total
 
     @property
     def usages(self) -> list[dict[str, Any]]:
-        """What each upstream stream reported, in order; empty where it reported nothing."""
+        """Return the usage of each upstream stream in order; empty if it reported none."""
         return [*self._joiner.usages, self._joiner.usage]
 
     @property
     def reported(self) -> dict[str, Any]:
-        """What the client is told of it: the latest stream's input, the output of all."""
+        """Return the usage for the client: the latest stream's input, the output of all."""
         return self._joiner.reported
 
     @property
     def stop_reason(self) -> str:
-        """Why the latest upstream stream stopped, in the dialect's words; empty if unknown."""
+        """Return the latest stream's stop reason in the dialect's words; empty if unknown."""
         return self._joiner.stop_reason
 
     @property
     def upstream_id(self) -> str:
-        """The id of the latest upstream answer; the client knows the first one's."""
+        """Return the id of the latest upstream response; the client knows the first one's."""
         return self._joiner.upstream_id
 
     @property
     def over(self) -> bool:
-        """Whether the latest upstream stream has said its last word; it may be open still."""
+        """Return whether the latest upstream stream announced its end; it may still be open."""
         return self._joiner.over
 
     @property
     def has_end(self) -> bool:
-        """Whether the latest upstream stream has given its stop reason; usage may follow."""
+        """Return whether the latest upstream stream has a stop reason; usage may follow."""
         return self._joiner.ended
 
     @property
     def failed(self) -> bool:
-        """Whether the upstream reported an error, or broke off before its end."""
+        """Return whether the upstream reported an error or broke off."""
         return self._joiner.failed
 
     @property
     def holding(self) -> bool:
-        """Whether the end of the latest upstream stream is held back: it may go on."""
+        """Return whether the end of the latest upstream stream is held back."""
         return self._joiner.holding
 
     @property
     def error_kind(self) -> str:
-        """The provider's word for an error that it reported in the stream; else nothing."""
+        """Return the provider's error type reported in the stream; empty if there is none."""
         return kind_of_error(self._joiner.error)
 
     @property
     def silent(self) -> bool:
-        """Whether the client has been given neither text nor a call so far."""
+        """Return whether the client has received neither text nor a call."""
         return not self._joiner.spoken
 
 
 def resumed(raw: bytes, blocks: int) -> bytes:
-    """Return bytes of a stream as the rest of another one, of which a client has so many blocks.
+    """Return stream bytes as the rest of a stream of which the client has some blocks.
 
-    Anthropic's clients raise where a second message starts, and find a block by its number. Other
-    dialects' clients take one stream behind the other.
+    Anthropic's clients raise an error at a second message start, and find blocks by number. Clients
+    of other dialects accept consecutive streams.
     """
     first, _, behind = raw.partition(b"\n\n")
     if b'"message_start"' in first:
@@ -279,12 +280,12 @@ def resumed(raw: bytes, blocks: int) -> bytes:
     return _BLOCK_NUMBER.sub(lambda found: found[1] + b"%d" % (int(found[2]) + blocks), raw)
 
 
-# Linear: the line's beginning is fixed, and a class with a bound follows.
+# Linear: the start of the line is fixed, and a bounded character class follows.
 _BLOCK_NUMBER = re.compile(
     rb'^(data: ?\{"type": ?"content_block_[a-z]{4,5}", ?"index": ?)(\d{1,9})', re.MULTILINE
 )
 
 
 def _is_half(event: Event) -> bool:
-    """Whether an event was cut off in its data; a missing empty line alone does no harm."""
+    """Return whether an event's data is incomplete; a missing empty line alone is harmless."""
     return not event.data or (event.data != b"[DONE]" and load(event.data) is None)

@@ -1,7 +1,4 @@
-"""What the four dialects' answers share: calls, JSON that may be junk, usage that is summed.
-
-shared: after sse, before the dialects.
-"""
+"""Calls, tolerant JSON access and usage sums that all dialects' responses share."""
 
 from __future__ import annotations
 
@@ -16,32 +13,33 @@ from holdfast.wire import DIALECTS, Block, ToolCall
 from holdfast.wire.strict import decode, encode
 
 PARAGRAPH = "\n\n"
-"""Parts the text of two upstream answers where the dialect has one text for both."""
+"""Separates the texts of two upstream responses in dialects with a single text."""
 
 Hidden = Callable[[str], bool]
-"""Says of a tool's name whether it is the proxy's own, which the client never sees."""
+"""Returns whether a tool name is one of the proxy's own, which the client never sees."""
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A tool call in an answer."""
+    """A tool call in a response."""
 
     id: str
-    """Empty where the provider gives none (Gemini before 3)."""
+    """Empty if the provider sends none (Gemini before 3)."""
     name: str
     arguments: str
-    """JSON text, as the model wrote it; it may be broken."""
+    """JSON text as the model wrote it; it may be invalid."""
 
     def __repr__(self) -> str:
         return f"<Call of {self.name}, {len(self.arguments)} characters>"
 
 
 Handed = Mapping[int, Call]
-"""Hidden calls that are handed to the client all the same, as calls of its own tools: by their
-number among all calls of the turn. They stand behind what else the client sees of it."""
+"""Hidden calls handed to the client as calls of its own tools, by their number among all calls of
+the turn. They come after everything else that the client sees of it.
+"""
 
 
 def load(data: bytes) -> Any:
-    """The JSON value; None if it is none."""
+    """Return the JSON value; None if it is invalid."""
     try:
         return decode(data)
     except (ValueError, LimitError, msgspec.MsgspecError):
@@ -49,17 +47,17 @@ def load(data: bytes) -> Any:
 
 
 def dicts(value: Any) -> list[dict[str, Any]]:
-    """The objects of what should be a list of them."""
+    """Return the objects of a list; empty if the value is not a list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def text(value: Any) -> str:
-    """The value if it is text, else nothing."""
+    """Return the value if it is a string, otherwise an empty string."""
     return value if isinstance(value, str) else ""
 
 
 def blocks_in(messages: Iterable[Any], dialect: str) -> Iterator[Block]:
-    """The blocks of an assistant's messages; what is no message has none."""
+    """Yield the blocks of an assistant's messages; invalid messages have none."""
     spoken = DIALECTS[dialect]
     for message in messages:
         with suppress(ShapeError):
@@ -68,7 +66,7 @@ def blocks_in(messages: Iterable[Any], dialect: str) -> Iterator[Block]:
 
 
 def calls_in(messages: Iterable[Any], dialect: str) -> list[Call]:
-    """The calls of an assistant's messages, in order."""
+    """Return the calls of an assistant's messages, in order."""
     return [
         Call(block.id, block.name, _arguments(block.arguments))
         for block in blocks_in(messages, dialect)
@@ -77,7 +75,7 @@ def calls_in(messages: Iterable[Any], dialect: str) -> list[Call]:
 
 
 def handed_calls(natives: Sequence[Any], handed: Handed) -> list[tuple[Any, Call]]:
-    """Calls of a turn, as they stand there, each with what the client gets instead."""
+    """Return calls of a turn, each with the call that the client receives instead."""
     return [(natives[n], handed[n]) for n in sorted(handed) if n < len(natives)]
 
 
@@ -86,11 +84,11 @@ def _arguments(value: Any) -> str:
 
 
 def add_usage(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """The usage of two upstream calls as one: every count is the sum of what was reported.
+    """Return the summed usage of two upstream calls.
 
-    So input is the sum of what each call was billed for, the part they have in common included
-    each time, and so are cached tokens: that is what the provider charges. What a provider did not
-    report is not guessed. What is no count (a service tier) is taken from the later call.
+    Input is the sum of what each call was billed for, including the shared part each time, and so
+    are cached tokens: the provider charges that. Missing counts are not guessed. Other values, such
+    as a service tier, come from the later call.
     """
     total = dict(one)
     for key, value in other.items():
@@ -113,7 +111,7 @@ def _add(one: Any, other: Any) -> Any:
 
 
 def _add_lists(one: list[Any], other: list[Any]) -> list[Any]:
-    """Gemini lists its counts by modality; what has none stands one behind the other."""
+    """Sum Gemini's counts by modality; entries without one are concatenated."""
     total: dict[Any, Any] = {}
     for item in [*one, *other]:
         modality = item.get("modality") if isinstance(item, dict) else None
@@ -124,8 +122,8 @@ def _add_lists(one: list[Any], other: list[Any]) -> list[Any]:
     return list(total.values())
 
 
-# What a call was shown: the size of the context, as clients take it. The rest of a usage is what
-# was generated or done, which adds up over calls.
+# The size of the context that a call was shown. All other counts are generated or executed, and add
+# up over calls.
 _CONTEXT = frozenset(
     "input_tokens input_tokens_details cache_read_input_tokens cache_creation_input_tokens "
     "cache_creation prompt_tokens prompt_tokens_details prompt_cache_hit_tokens "
@@ -137,12 +135,12 @@ _TOTALS = ("total_tokens", "totalTokenCount")
 
 
 def context_usage(earlier: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
-    """The usage of two upstream calls as the client is told: the later one's input, all output.
+    """Return the usage of two upstream calls for the client: the later one's input, all output.
 
-    Clients take the input for the size of their conversation and compact by it: told the sum of
-    eight calls, Claude Code and Codex did so at a third of the window.
+    Clients treat the input as the size of their conversation and compact by it: with the sum of
+    eight calls, Claude Code and Codex compacted at a third of the window.
     """
-    if not later.keys() & _CONTEXT:  # it reported nothing, or only what it generated
+    if not later.keys() & _CONTEXT:  # it reported nothing, or only its output
         return add_usage(earlier, later)
     generated = {key: value for key, value in earlier.items() if key not in _CONTEXT}
     usage = add_usage(generated, later)
@@ -153,7 +151,7 @@ def context_usage(earlier: dict[str, Any], later: dict[str, Any]) -> dict[str, A
 
 
 def _generated(usage: dict[str, Any], total: str) -> int:
-    """Output of calls, as the difference of their total and their input: no list of its parts."""
+    """Return the output of calls as total less input; a list of the parts would be incomplete."""
     return max(_count(usage, total) - sum(_count(usage, key) for key in _INPUTS), 0)
 
 
@@ -163,17 +161,17 @@ def _count(usage: dict[str, Any], key: str) -> int:
 
 
 def input_tokens(usage: dict[str, Any]) -> int:
-    """Tokens that calls were shown, cached ones included."""
-    # Only Anthropic leaves the cached ones out of its input.
+    """Return the input tokens of calls, including cached ones."""
+    # Only Anthropic excludes cached tokens from its input.
     apart = ("cache_read_input_tokens", "cache_creation_input_tokens")
     return sum(_count(usage, key) for key in (*_INPUTS, *apart))
 
 
 def with_account(usage: dict[str, Any], billed: dict[str, Any], calls: int) -> dict[str, Any]:
-    """A client's usage with what all calls were billed for, where there were several.
+    """Return a client's usage with the billed total, if there were several calls.
 
-    Under a name of our own: the official clients and the frameworks on them keep or skip members
-    that they do not know.
+    The total has a name of its own: the official clients and frameworks keep or ignore unknown
+    fields.
     """
     if calls < 2 or not usage:
         return usage
@@ -181,7 +179,7 @@ def with_account(usage: dict[str, Any], billed: dict[str, Any], calls: int) -> d
 
 
 def joined_usage(usages: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The usage of several whole answers as the client is told it."""
+    """Return the usage of several complete responses for the client."""
     told: dict[str, Any] = {}
     billed: dict[str, Any] = {}
     for usage in usages:

@@ -1,9 +1,7 @@
-"""Server-sent events: from chunks of bytes to events, and back.
+"""Parse and write server-sent events.
 
-sse: first in answers. It knows the format of the stream and nothing of what the events say.
-
-Each event keeps its very bytes, so that what is not changed is passed on as it came. However the
-bytes are cut into chunks, the events are the same; the time is linear in their number.
+Each event keeps its exact bytes, so that unchanged events are passed on as received. The events do
+not depend on how the bytes are split into chunks, and the time is linear.
 """
 
 from __future__ import annotations
@@ -14,12 +12,12 @@ from typing import NamedTuple
 from holdfast.errors import ProviderError
 
 MAX_EVENT_BYTES = 33_554_432
-"""Bytes of one event; an image comes in one, so it is as many as a request may have."""
+"""Maximum bytes of one event; as large as a request, because an image comes in one event."""
 MAX_STREAM_BYTES = 268_435_456
-"""Bytes of one upstream stream: an answer is kept until it is complete, to be sent back."""
+"""Maximum bytes of one upstream stream: a response is kept until it is complete."""
 
 _BOM = b"\xef\xbb\xbf"
-# An empty line. The groups are atomic, for `\r\n` is one line end and never two.
+# An empty line. The groups are atomic, because `\r\n` is a single line end.
 _BLANK = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _LONGEST_BLANK = 4
@@ -29,38 +27,38 @@ class Event(NamedTuple):
     """One event of a stream."""
 
     raw: bytes
-    """Its bytes, with the empty line that ends it and any that stood before."""
+    """Bytes of the event, with the empty line at its end and any empty lines before it."""
     data: bytes | None
-    """Its data lines as one; None for comments and empty lines."""
+    """Joined data lines; None for comments and empty lines."""
     name: bytes = b""
     id: bytes = b""
 
 
 class EventParser:
-    """Cuts a stream into events. Feed it until the stream ends, then finish it."""
+    """Splits a stream into events; call `finish` at its end."""
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         self._max = max_event_bytes
         self._rest = bytearray()
         self._returns = False
-        """Whether the rest has a carriage return; most streams have none."""
+        """Whether the buffer has a carriage return; most streams have none."""
         self._began = False
 
     @property
     def waiting_bytes(self) -> int:
-        """How much has come of an event that is not complete."""
+        """Return the number of bytes of an incomplete event."""
         return len(self._rest)
 
     @property
     def waiting(self) -> bytes:
-        """The bytes of an event that is not complete."""
+        """Return the bytes of an incomplete event."""
         return bytes(self._rest)
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """Take some bytes; give the events that they complete."""
+        """Return the events that are complete with these bytes."""
         window: bytes | bytearray
         if self._rest:
-            # What was searched before is not searched again, but an empty line may lie across.
+            # Searched bytes are not searched again, but an empty line may span the boundary.
             scan = max(0, len(self._rest) - _LONGEST_BLANK + 1)
             self._returns = self._returns or b"\r" in chunk
             self._rest += chunk
@@ -82,7 +80,7 @@ class EventParser:
         return events
 
     def finish(self) -> Event | None:
-        """Give what is left: an event whose end was cut off, or None."""
+        """Return the remaining event, whose end was cut off; None if there is none."""
         if not self._rest:
             return None
         raw = bytes(self._rest)
@@ -90,7 +88,7 @@ class EventParser:
         return self._event(raw)
 
     def _end(self, window: bytes | bytearray, start: int) -> int:
-        """Where the first event from `start` on ends; 0 if it is not complete."""
+        """Return the end of the first event from `start` on; 0 if it is incomplete."""
         if not self._returns:
             at = window.find(b"\n\n", start)
             return at + 2 if at >= 0 else 0
@@ -98,7 +96,7 @@ class EventParser:
         if match is None:
             return 0
         end = match.end()
-        # A line feed that follows would belong to the same line end.
+        # A following line feed would belong to the same line end.
         return 0 if end == len(window) and window[end - 1] == 0x0D else end
 
     def _event(self, raw: bytes) -> Event:
@@ -110,7 +108,7 @@ class EventParser:
             text = raw.removeprefix(_BOM)
         if self._returns or not text.endswith(b"\n\n"):
             return _read(raw, text)
-        # The two forms that providers write: a line of data, alone or behind the event's name.
+        # The two forms that providers send: a data line, alone or after an event line.
         last = len(text) - 2
         line = text.find(b"\n")
         if line == last and text.startswith(b"data: "):
@@ -125,7 +123,7 @@ class EventParser:
 
 
 def _read(raw: bytes, text: bytes) -> Event:
-    """Read an event's fields as the standard has them."""
+    """Parse an event's fields according to the standard."""
     lines: list[bytes] = []
     fields = {b"event": b"", b"id": b""}
     for line in _LINE_END.split(text):
@@ -147,7 +145,7 @@ def _too_large(most: int) -> ProviderError:
 
 
 def endless(most: int) -> ProviderError:
-    """The error for a stream of more bytes than are kept."""
+    """Return the error for a stream with more bytes than the limit."""
     return ProviderError(
         f"the provider's stream has more than {most:,} bytes",
         where="stream",
@@ -156,7 +154,7 @@ def endless(most: int) -> ProviderError:
 
 
 def write_event(data: bytes, name: bytes = b"", event_id: bytes = b"") -> bytes:
-    """Write an event."""
+    """Return an event as bytes."""
     lines = data.replace(b"\n", b"\ndata: ")
     if not name and not event_id:
         return b"data: " + lines + b"\n\n"

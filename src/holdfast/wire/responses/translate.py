@@ -1,9 +1,8 @@
-"""A provider's answer in the client's dialect: whole, as a stream, or as an error.
+"""Translate a provider's response to the client's dialect: complete, streamed, or an error.
 
-translate: after translating; the proxy drives it where a client speaks one dialect and its
-upstream another. Pure: bytes in, bytes out, whatever the chunks. What the client's dialect has no
-place for is skipped and named in `lost`; hostile or broken input ends as an error of the client's
-dialect, never as an exception of another kind than `ProviderError`.
+The proxy uses it where client and upstream have different dialects. Content without an equivalent
+is skipped and listed in `lost`; invalid input becomes an error in the client's dialect, or raises
+`ProviderError`.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ from holdfast.wire.values import take
 
 BROKEN_OFF = "The provider's stream broke off before its end."
 _DONE = b"[DONE]"
-# Comments keep a connection open while a model thinks; google-genai takes them for data.
+# Comments keep a connection open while a model thinks; google-genai parses them as data.
 _KEEP_ALIVE = b":\n\n"
 _FREE_TEXT = ("openai-chat", "openai-responses")
-"""The dialects that have calls whose input is any text."""
+"""Dialects with calls whose input is free-form text."""
 
 
 class Translated(msgspec.Struct, frozen=True):
-    """A whole answer in its new dialect."""
+    """A complete response in its new dialect."""
 
     body: bytes
     lost: tuple[str, ...] = ()
-    """What could not be carried over, in a few words each."""
+    """Short descriptions of what was lost."""
     status: int = 200
-    """Another one where the answer was an error that came with status 200."""
+    """Differs from 200 if the response was an error sent with status 200."""
 
     def __repr__(self) -> str:
         return f"<Translated, {len(self.body)} bytes, {len(self.lost)} losses>"
@@ -65,10 +64,10 @@ def translate_answer(
     created: int = 0,
     custom: frozenset[str] = frozenset(),
 ) -> Translated:
-    """Write a whole answer of dialect `speaks` in dialect `to`, as an answer of `model`.
+    """Translate a complete response from dialect `speaks` to dialect `to`, named after `model`.
 
-    Raises `ProviderError` if it is no answer. `created` is for providers that tell no time;
-    `custom` are the client's tools whose input is any text: see `wire.custom_tools`.
+    Raise `ProviderError` if it is not a response. `created` is for providers that send no time;
+    `custom` are the client's tools with free-form input: see `wire.custom_tools`.
     """
     _check(speaks, to)
     value = load(body)
@@ -92,10 +91,10 @@ def translate_answer(
 
 
 def translate_error(status: int, body: bytes, *, speaks: str, to: str) -> bytes:
-    """Write the body of an error of dialect `speaks` in dialect `to`, its message kept."""
+    """Translate an error body from dialect `speaks` to dialect `to`, keeping its message."""
     _check(speaks, to)
     value = load(body)
-    # Gemini's streams put the object into a list; gateways answer with text or with HTML.
+    # Gemini's streams wrap the object in a list; gateways send text or HTML.
     value = value[0] if isinstance(value, list) and value else value
     error = value.get("error", value) if isinstance(value, dict) else _words(body)
     failed = failure(error, status)
@@ -106,7 +105,7 @@ def _words(body: bytes) -> str:
     return body[:1000].decode(errors="replace").strip()
 
 
-# The words of the providers by which frameworks know that a request was too long.
+# Providers' texts by which frameworks recognise a request that is too long.
 _TOO_LONG = re.compile(
     r"prompt is too long|maximum context length|exceeds the maximum number of tokens"
     r"|context_length_exceeded|exceeds the context window|context window exceeds"
@@ -114,7 +113,7 @@ _TOO_LONG = re.compile(
 
 
 def _message(failed: AnswerFails, to: str) -> str:
-    """The provider's message; before it, if the request was too long, the words for it in `to`."""
+    """Return the provider's message, prefixed with the text of `to` if the request was too long."""
     if failed.kind != OVERFLOW and not _TOO_LONG.search(failed.message[:2000]):
         return failed.message
     return f"{overflow_message(to, None, None)} The provider says: {failed.message}"
@@ -131,11 +130,11 @@ def _check(speaks: str, to: str) -> None:
 
 
 class AnswerTranslator:
-    """A stream of one dialect, event by event, as a stream of another.
+    """Translates a stream event by event.
 
-    The same bytes give the same bytes, however they are cut into chunks. The stream ends when the
-    provider has said its last word, or with `close`: as the client's dialect ends one, with an
-    error if the provider reported one or broke off.
+    The result does not depend on how the bytes are split into chunks. The stream ends with the
+    provider's last event or with `close`: in the client's dialect, with an error if the provider
+    reported one or broke off.
     """
 
     def __init__(
@@ -148,7 +147,7 @@ class AnswerTranslator:
         created: int = 0,
         custom: frozenset[str] = frozenset(),
     ) -> None:
-        """Begin; `include_usage` is what a chat client asked for in its `stream_options`."""
+        """Start a stream; `include_usage` is the chat client's `stream_options`."""
         _check(speaks, to)
         self._to = to
         self._parser = EventParser()
@@ -160,15 +159,15 @@ class AnswerTranslator:
         self._began = False
         self._bytes = 0
         self.ended = False
-        """The client's stream has its end, or an error."""
+        """Whether the client's stream has received its end or an error."""
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """What could not be carried over so far, in a few words each."""
+        """Return short descriptions of what was lost so far."""
         return self._losses.names
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Take bytes of the provider; give the client's events that they complete."""
+        """Return the client's events that are complete with these bytes of the provider."""
         self._bytes += len(chunk)
         if self._bytes > MAX_STREAM_BYTES:
             raise endless(MAX_STREAM_BYTES)
@@ -178,7 +177,7 @@ class AnswerTranslator:
         return out
 
     def close(self) -> list[bytes]:
-        """Tell that the provider's stream has ended; give the end, if it was not given."""
+        """Return the end of the stream after the provider's has ended, if it was not sent."""
         out: list[bytes] = []
         rest = self._parser.finish()
         if rest is not None:
@@ -241,14 +240,14 @@ class AnswerTranslator:
                 out.append(error_event(self._to, piece.status, message, piece.kind))
 
 
-# --- calls whose input is any text -------------------------------------------------------------
+# --- calls with free-form input ------------------------------------------------------------------
 
 
 class _Inputs:
-    """The inputs of custom calls, which are any text, in and out of JSON.
+    """Converts the free-form input of custom calls to JSON and back.
 
-    A dialect that has none gets a call with the text as its `input`; and a call of a tool that is
-    the client's custom one, which the upstream was offered so, becomes one again.
+    A dialect without custom tools receives a call with the text as its `input`. A call of the
+    client's custom tool, offered to the upstream in that form, is converted back.
     """
 
     def __init__(self, to: str, custom: frozenset[str]) -> None:
@@ -256,10 +255,10 @@ class _Inputs:
         self._custom = custom if self._has_custom else frozenset()
         self._wrapping = False
         self._arguments: list[str] | None = None
-        """Those of a call that is to become a custom one: read when they are complete."""
+        """Arguments of a call that becomes a custom one, parsed when complete."""
 
     def take(self, pieces: list[Piece]) -> list[Piece]:
-        """The pieces as the client's dialect has them."""
+        """Return the pieces in the client's dialect."""
         return [new for piece in pieces for new in self._of(piece)]
 
     def _of(self, piece: Piece) -> list[Piece]:
@@ -281,7 +280,7 @@ class _Inputs:
                 return [BlockGrows('"}'), piece]
             case BlockEnds() if self._arguments is not None:
                 arguments, self._arguments = "".join(self._arguments), None
-                # What is not as it was asked for is still the model's input.
+                # Arguments in another form than requested are still the model's input.
                 input_text = take(load(arguments.encode()), "input") or arguments
                 return [BlockGrows(input_text), piece]
         return [piece]

@@ -1,7 +1,6 @@
-"""The request side of hidden calls: what is kept of them, and the request that goes on from them.
+"""Store hidden calls, and build the request that continues after them.
 
-turns: after the dialects, before rejoining, which brings them back later. It works on whole
-requests through `wire`, so that every message it does not touch keeps its very bytes.
+It works on complete requests through `wire`, so that untouched messages keep their bytes.
 """
 
 from __future__ import annotations
@@ -35,38 +34,40 @@ FORMER_NOTE = "The model opened stored content and then ended its turn without a
 
 
 class Hop(msgspec.Struct, frozen=True):
-    """One upstream call whose answer held hidden calls, or the last one of a chain of them."""
+    """One upstream call with hidden calls, or the last one of such a chain."""
 
     turn: tuple[bytes, ...]
     """The assistant's turn: `Relay.assistant_turn`, `Answer.turn`."""
     results: tuple[tuple[Call, str], ...] = ()
-    """The hidden calls with what the proxy answered; none in a last turn without hidden calls."""
+    """Hidden calls with the proxy's results; empty in a last turn without hidden calls."""
     handed: dict[int, Call] = {}
-    """In a last turn, the hidden calls that the client got as calls of its own tools: see
-    `Handed`."""
+    """In a last turn, the hidden calls that the client received as calls of its own tools; see
+    `Handed`.
+    """
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """What the proxy keeps of an answer with hidden calls until the client's next request."""
+    """A response with hidden calls, stored until the client's next request."""
 
     hops: tuple[Hop, ...]
     note: str = FORMER_NOTE
-    """What the client may have been told instead of an empty answer, by earlier versions."""
+    """Text that earlier versions may have sent the client instead of an empty response."""
     index: int = 0
-    """How many messages the client's request had: where it will put the answer."""
+    """Number of messages in the client's request, after which it will place the response."""
     place: str = ""
-    """The hash of these messages: only behind them it is brought back. Empty in what earlier
-    versions stored, which went by the looks of an answer alone."""
+    """Hash of these messages; the turn is restored only after them. Empty in data of earlier
+    versions, which compared only the response itself.
+    """
     seen_id: str = ""
-    """OpenAI's Responses: the id of the response that the client knows, that of the first hop."""
+    """OpenAI Responses: id of the response that the client knows, that of the first hop."""
     last_id: str = ""
-    """The id of the last hop's response."""
+    """Id of the last hop's response."""
     dialect: str = ""
-    """What the answer was written in: a session may speak several."""
+    """Dialect of the response; a session may use several."""
 
     @property
     def size(self) -> int:
-        """Bytes of the turns, and characters of what was answered."""
+        """Return the bytes of the turns plus the characters of the results."""
         return sum(
             sum(map(len, hop.turn)) + sum(len(answer) for _, answer in hop.results)
             for hop in self.hops
@@ -77,7 +78,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 def split(turn: Sequence[bytes], dialect: str, hidden: Hidden) -> tuple[bytes, ...]:
-    """What the client saw of an assistant's turn."""
+    """Return the part of an assistant's turn that the client saw."""
     shown = [_WITHOUT[dialect](decode(message), hidden) for message in turn]
     return tuple(encode(message) for message in shown if message is not None)
 
@@ -88,7 +89,7 @@ def is_silent(turn: Sequence[bytes], dialect: str, hidden: Hidden) -> bool:
 
 
 def _speaks(message: Any, dialect: str) -> bool:
-    """Return whether a message holds more than reasoning and blanks."""
+    """Return whether a message contains more than reasoning and white space."""
     if dialect == "openai-responses" and message.get("type", "message") != "message":
         return bool(message["type"] != "reasoning")
     if message.get("tool_calls") or message.get("refusal"):
@@ -107,34 +108,34 @@ def _speaks(message: Any, dialect: str) -> bool:
 def continuation(
     conversation: Conversation, turn: Sequence[bytes], results: Sequence[tuple[Call, str]]
 ) -> Conversation:
-    """The same request with the assistant's turn and the results of all its calls behind.
+    """Return the request extended by the assistant's turn and the results of all its calls.
 
-    Raises `EditError` where the provider would refuse it, such as for a call without a result.
+    Raise `EditError` if the provider would reject it, for example for a call without a result.
     """
     dialect = conversation.dialect
     said = [decode(raw) for raw in sendable(turn, conversation)]
     answers = results_in(dialect, results)
     longer = conversation.insert(len(conversation.messages), *said, *answers)
     if dialect == "openai-responses" and conversation.rest.get("conversation"):
-        # The provider keeps this conversation, and has put its own turn into it.
+        # The provider stores this conversation and has already added its own turn.
         longer = longer.with_messages(longer.messages[-len(answers) :])
     return longer
 
 
 def turn_calls(turn: Sequence[bytes], dialect: str) -> list[Call]:
-    """The calls of an assistant's turn, in order."""
+    """Return the calls of an assistant's turn, in order."""
     return calls_in([decode(raw) for raw in turn], dialect)
 
 
 def with_own_ids(
     turn: Sequence[bytes], conversation: Conversation, hidden_name: Callable[[str], str]
 ) -> tuple[bytes, ...]:
-    """Return the same turn, its hidden calls with ids of their own, right names and valid JSON.
+    """Return a turn whose hidden calls have unique ids, valid names and valid JSON arguments.
 
-    Some services number the calls of each answer anew; the client never sees these. `hidden_name`
-    gives the name of the hidden tool that a call means, or nothing: OpenAI refuses a history in
-    which a call is named `functions.expand_ref`. Services that write the history into a template
-    (vllm#43995, llama.cpp#25510) refuse one in which the arguments of a call are no JSON object.
+    Some services restart call numbers in each response. `hidden_name` maps a call's name to the
+    hidden tool it means, or to an empty string: OpenAI rejects a history with a call named
+    `functions.expand_ref`, and services with prompt templates (vllm#43995, llama.cpp#25510) reject
+    arguments that are not a JSON object.
     """
     taken = {call.id for message in conversation.messages for call in message.calls}
     values = [decode(raw) for raw in turn]
@@ -160,7 +161,7 @@ def with_own_ids(
 
 
 def _has_invalid_arguments(call: dict[str, Any]) -> bool:
-    """Return whether the arguments are text that is no JSON object."""
+    """Return whether the arguments are text that is not a JSON object."""
     arguments = call.get("arguments")
     if not isinstance(arguments, str):
         return False
@@ -171,7 +172,7 @@ def _has_invalid_arguments(call: dict[str, Any]) -> bool:
 
 
 def _calls(messages: Sequence[Any], dialect: str) -> list[dict[str, Any]]:
-    """The calls in an assistant's messages, as they stand there."""
+    """Return the calls in an assistant's messages, in the dialect's form."""
     if dialect == "openai-responses":
         return [one for one in messages if one.get("type") in ("function_call", "custom_tool_call")]
     if dialect == "openai-chat":
@@ -188,9 +189,10 @@ def _name(call: dict[str, Any]) -> str:
 
 
 def sendable(turn: Sequence[bytes], conversation: Conversation) -> list[bytes]:
-    """What of a turn can be sent back.
+    """Return the part of a turn that can be sent back.
 
-    OpenAI's Responses take reasoning only if it was stored or sealed, and led to an item.
+    OpenAI Responses accepts reasoning only if it was stored or encrypted and led to an item
+    (vercel/ai#7099).
     """
     if conversation.dialect != "openai-responses":
         return list(turn)
@@ -209,7 +211,7 @@ def _reasoning(item: Any) -> str:
 
 
 def results_in(dialect: str, results: Sequence[tuple[Call, str]]) -> list[Any]:
-    """What was answered, as messages of a dialect."""
+    """Return results as messages of a dialect."""
     blocks = tuple(
         ToolResult(call_id=call.id, name=call.name, text=answer) for call, answer in results
     )

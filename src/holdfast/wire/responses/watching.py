@@ -1,6 +1,6 @@
-"""Streams of the dialects in which nothing is hidden: looked at while they pass, never changed.
+"""Observe streams of dialects in which nothing is hidden, without changing them.
 
-watching: after converse and cohere; beside relay, which drives the streams of all others.
+`relay` drives the streams of all other dialects.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from holdfast.wire.responses.converse import ConverseWatch
 
 
 class Watch(Protocol):
-    """What is seen of a stream."""
+    """The observed state of a stream."""
 
     usage: dict[str, Any]
-    """What was reported; empty if nothing was."""
+    """Reported usage; empty if none was reported."""
     ended: bool
-    """It came to its end."""
+    """Whether the stream reached its end."""
     failed: bool
-    """It reported an error, or cannot be read: then nothing more is looked at."""
+    """Whether it reported an error or is unreadable; then nothing more is read."""
 
     def feed(self, chunk: bytes) -> None:
-        """Take bytes that go to the client."""
+        """Process bytes that go to the client."""
 
 
 _WATCHES: dict[str, type[Watch]] = {"converse": ConverseWatch, "cohere": CohereWatch}
 
 
 def watch(dialect: str) -> Watch:
-    """Look at a stream of a dialect that is not in `CONTINUED`."""
+    """Return an observer for a stream of a dialect that is not in `CONTINUED`."""
     return _WATCHES[dialect]()

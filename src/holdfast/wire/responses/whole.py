@@ -1,6 +1,6 @@
-"""Answers that come in one piece: read one, and join several into the one the client gets.
+"""Read complete responses, and join several into the one for the client.
 
-whole: after the dialects; the twin of relay, for requests that do not stream.
+This is the counterpart of `relay` for requests without streaming.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ _DIALECTS: dict[str, Any] = {
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider's answer says."""
+    """The parsed content of a provider's response."""
 
     texts: tuple[str, ...]
-    """Its parts of text."""
+    """Text parts."""
     calls: tuple[Call, ...]
     stop_reason: str
-    """In the dialect's words."""
+    """Stop reason in the dialect's words."""
     usage: dict[str, Any]
-    """In the dialect's form; `budget.usage.reported_usage` reads it."""
+    """Usage in the dialect's form; read it with `budget.usage.reported_usage`."""
     turn: tuple[bytes, ...]
-    """The assistant's turn as the provider needs it back: see `Relay.assistant_turn`."""
+    """The assistant's turn as the provider needs it back; see `Relay.assistant_turn`."""
     id: str = ""
     error: str = ""
-    """The kind of an error that came with status 200; empty if there is none."""
+    """Type of an error sent with status 200; empty if there is none."""
     status: int = 200
-    """What the status should have been."""
+    """The status that should have been sent."""
 
     def __repr__(self) -> str:
         return f"<Answer, {len(self.texts)} texts, {len(self.calls)} calls>"
 
 
 def read_answer(body: bytes, dialect: str) -> Answer:
-    """Read a whole answer."""
+    """Parse a complete response."""
     value = _value(body)
     spoken = _DIALECTS[dialect]
     turn = spoken.turn_of(value)
@@ -80,12 +80,12 @@ def join_answers(
     *,
     handed: Handed | None = None,
 ) -> bytes:
-    """The answers of several upstream calls as one, without hidden calls; usage: `context_usage`.
+    """Join the responses of several upstream calls, without hidden calls.
 
-    In a dialect of `CONTINUED`, for in others nothing is hidden.
-
-    One answer that hides nothing is given back byte for byte. Where all was hidden, the answer is
-    empty. Hidden calls of the last answer may be `handed` to the client, as calls of its own tools.
+    Use it for the dialects in `CONTINUED`; nothing is hidden in others. A single response that
+    hides nothing is returned unchanged. If everything was hidden, the response is empty. Hidden
+    calls of the last response may be `handed` to the client as calls of its own tools. See
+    `context_usage` for the usage.
     """
     values = [_value(body) for body in bodies]
     spoken = _DIALECTS[dialect]
@@ -108,14 +108,14 @@ def _value(body: bytes) -> dict[str, Any]:
 
 def _status(value: dict[str, Any]) -> int:
     error = value.get("error")
-    if not error or value.get("object") == "response":  # which says itself how it failed
+    if not error or value.get("object") == "response":  # it states its own failure
         return 200
     code = error.get("code") if isinstance(error, dict) else None
     return code if isinstance(code, int) and 400 <= code < 600 else 502
 
 
 def _error(value: dict[str, Any]) -> str:
-    """The kind of an error inside an answer that should be none."""
+    """Return the type of an error inside a response with a success status."""
     error = value.get("error")
     if not error:
         return ""

@@ -1,4 +1,4 @@
-"""The rules of the providers: data with their sources, and the checks that look for them."""
+"""The providers' rules with their sources, and the checks for them."""
 
 from holdfast.wire.rules import (
     anthropic,

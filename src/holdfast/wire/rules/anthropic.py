@@ -1,4 +1,4 @@
-"""What Anthropic's Messages API demands (A1 to A10, A13, A14, A16, A18 of the collected rules)."""
+"""Rules of Anthropic's Messages API, except those on thinking."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from holdfast.wire.rules.rule import Context, Finding, Seen, rule
 
 
 def _turns(messages: Sequence[Seen]) -> list[list[Seen]]:
-    """Join consecutive messages of one role, as the API does before it looks at them (A9)."""
+    """Join consecutive messages of one role, as the API does before validation."""
     turns: list[list[Seen]] = []
     for seen in messages:
-        if seen.role == "system":  # an instruction between turns does not part them
+        if seen.role == "system":  # a system message between turns does not separate them
             continue
         if turns and turns[-1][0].role == seen.role:
             turns[-1].append(seen)
@@ -169,14 +169,14 @@ A7 = rule(
 @A7.message
 def text_is_not_blank(seen: Seen, context: Context) -> Iterator[Finding]:
     if not seen.value["content"]:
-        # A system message may say nothing and only set the effort from there on.
+        # A system message may be empty and only set the effort from there on.
         if seen.role != "assistant" and "output_config" not in seen.value:
             yield (*seen.place, "content"), "the message is empty"
         return
     for block in seen.blocks:
         inner = block.parts if isinstance(block, ToolResult) else (block,)
         for part in inner:
-            # A lone space before a call is what Claude itself writes, and is taken back.
+            # Claude itself writes a lone space before a call, and the API accepts it back.
             if blank(part) and not (seen.role == "assistant" and text_of(part)):
                 yield at(seen, part), "the text is empty or only white space"
 
@@ -308,7 +308,7 @@ def _cacheable(
     for key in ("tools", "system"):
         yield from _marked(context.body.get(key), (key,))
     for seen in messages:
-        # Only what the blocks cannot show needs the raw value, and few messages have any.
+        # Only blocks with cache marks need the raw value, and few messages have any.
         yield from _marked(seen.value.get("content"), (*seen.place, "content"))
 
 
@@ -380,7 +380,7 @@ def instructions_stand_before_an_answer(
 
 
 def _instructs(seen: Seen) -> bool:
-    """Whether it is a system message with content: without, it sets the effort, anywhere."""
+    """Return whether it is a system message with content; an empty one only sets the effort."""
     return seen.role == "system" and bool(seen.blocks)
 
 

@@ -1,4 +1,4 @@
-"""What Anthropic demands of thinking (A11, A12, A15 and A17 of the collected provider rules)."""
+"""Anthropic's rules on thinking."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def thinking_budget_is_legal(messages: Sequence[Seen], context: Context) -> Iter
     place: Place = ("thinking", "budget_tokens")
     if not isinstance(budget, int) or budget < 1024:
         yield place, "budget_tokens must be at least 1024"
-    # Interleaved thinking lifts this limit; it is switched on by a header and needs tools.
+    # Interleaved thinking lifts this limit; a header enables it and it needs tools.
     elif isinstance(most, int) and budget >= most and not body.get("tools"):
         yield place, "budget_tokens must be below max_tokens"
     choice = body.get("tool_choice")
@@ -86,20 +86,20 @@ def thinking_budget_is_legal(messages: Sequence[Seen], context: Context) -> Iter
         yield ("tool_choice",), "a tool cannot be forced while thinking is on"
 
 
-# Models whose thinking is bound to all that stands before it, and no other model's: the check is
-# of the model, so an id that is not listed here is not bound. Collected on 2026-11-16.
+# Models whose thinking is bound to everything before it, collected on 2026-11-16. Other ids are
+# assumed unbound.
 _PRESERVING = re.compile(
     r"claude-(?:fable-5[-.][12]|mythos-5[-.][12]|(?:opus|sonnet|haiku)-5[-.]5)(?!\d)"
 )
 
 
 def has_preserved_thinking(model: str) -> bool:
-    """Whether a model's thinking is bound to the exact system, tools and messages before it."""
+    """Return whether a model's thinking is bound to the exact request content before it."""
     return _PRESERVING.search(model) is not None
 
 
 def drops_what_is_bound(thinking: dict[str, Any]) -> bool:
-    """Whether a request has the provider drop thinking that is bound to another conversation."""
+    """Return whether a request lets the provider drop thinking bound to another conversation."""
     binding = thinking.get("block_binding")
     behavior = binding.get("prefix_mismatch_behavior") if isinstance(binding, dict) else None
     return behavior == "drop_block"
@@ -120,14 +120,14 @@ def thinking_is_not_missing_in_the_middle(
     messages: Sequence[Seen], context: Context
 ) -> Iterator[Finding]:
     thinking = context.body.get("thinking")
-    # Adaptive thinking may leave a turn without any by itself; enabled, every turn has some.
+    # Adaptive thinking may omit thinking in a turn; with thinking enabled, every turn has some.
     if not (isinstance(thinking, dict) and thinking.get("type") == "enabled"):
         return
     if not has_preserved_thinking(context.model) or drops_what_is_bound(thinking):
         return
     thought = False
     bare: list[Seen] = []
-    """The beginnings of turns without thinking, since one with it."""
+    """First messages of turns without thinking since a turn with thinking."""
     for turn in _answers(messages):
         if any(isinstance(block, Thinking) for seen in turn for block in seen.blocks):
             yield from ((seen.place, "this turn has lost its thinking") for seen in bare)
@@ -137,7 +137,7 @@ def thinking_is_not_missing_in_the_middle(
 
 
 def _answers(messages: Sequence[Seen]) -> list[list[Seen]]:
-    """What the assistant said between two questions, its calls and their results between."""
+    """Return the assistant's messages between questions, including its calls."""
     turns: list[list[Seen]] = [[]]
     for seen in messages:
         if seen.role == "assistant":

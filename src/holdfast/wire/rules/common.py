@@ -1,4 +1,4 @@
-"""What several dialects' rules share: pairing, ids, names, long strings."""
+"""Checks that several dialects share: pairing, ids, names, long strings."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ PLAIN_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def at(seen: Seen, block: Block) -> Place:
-    """Where a block stands in the body."""
+    """Return the position of a block in the body."""
     return (*seen.place, *block.place)
 
 
 def has_content(result: ToolResult) -> bool:
-    """Whether a result says anything, in text or in media."""
+    """Return whether a result has text or media."""
     return bool(result.text.strip()) or any(isinstance(part, Media) for part in result.parts)
 
 
 def repeated_calls(messages: Sequence[Seen]) -> Iterator[Finding]:
-    """Calls whose id an earlier call has."""
+    """Yield calls that repeat the id of an earlier call."""
     known: set[str] = set()
     for seen in messages:
         for call in seen.calls:
@@ -33,7 +33,7 @@ def repeated_calls(messages: Sequence[Seen]) -> Iterator[Finding]:
 
 
 def repeated_results(messages: Sequence[Seen]) -> Iterator[Finding]:
-    """Results whose call was answered before."""
+    """Yield results whose call already has a result."""
     known: set[str] = set()
     for seen in messages:
         for result in seen.results:
@@ -43,7 +43,7 @@ def repeated_results(messages: Sequence[Seen]) -> Iterator[Finding]:
 
 
 def long_strings(seen: Seen, limit: int) -> Iterator[Finding]:
-    """Texts and arguments longer than a provider takes in one string."""
+    """Yield texts and arguments longer than the provider's limit for one string."""
     for block in seen.blocks:
         for part in (block.parts if isinstance(block, ToolResult) else ()) or (block,):
             text = part.arguments if isinstance(part, ToolCall) else text_of(part)
@@ -55,10 +55,10 @@ _OPENAI = re.compile(r"(?:openai[/:])?(?:gpt-(?!oss)|chatgpt-|o\d|ft:gpt|codex)"
 
 
 def openai_answers(context: Context) -> bool:
-    """Whether OpenAI itself answers: the services that speak its dialects are less strict."""
+    """Return whether OpenAI itself answers; compatible services are less strict."""
     return not context.model or _OPENAI.match(context.model) is not None
 
 
 def blank(block: Block) -> bool:
-    """Whether a text block holds nothing but white space."""
+    """Return whether a text block is empty or only white space."""
     return isinstance(block, Text) and not block.text.strip()

@@ -1,4 +1,4 @@
-"""What Bedrock's Converse API demands (B1 to B7, from its error texts in public issues)."""
+"""Rules of Bedrock's Converse API, from its error texts in public issues."""
 
 from __future__ import annotations
 

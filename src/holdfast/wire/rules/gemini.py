@@ -1,4 +1,4 @@
-"""What Gemini's generateContent demands (G1 to G6 of the collected provider rules)."""
+"""Rules of Gemini's generateContent."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ G2 = rule(
 
 @G2.ends
 def calls_follow_the_user(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
-    # Consecutive contents of the model are one turn, so only the beginning can be wrong.
+    # Consecutive contents of the model are one turn, so only the first can be wrong.
     if messages and messages[0].calls:
         yield messages[0].place, "the conversation begins with a function call"
 
@@ -61,7 +61,7 @@ def responses_match_the_calls(messages: Sequence[Seen], context: Context) -> Ite
             calls = seen.calls if opens else [*calls, *seen.calls]
             continue
         answers = seen.results
-        # The API takes plain text behind a call, but never part of the responses.
+        # The API accepts plain text after a call, but never part of the responses.
         if answers and len(answers) != len(calls):
             yield seen.place, f"{len(answers)} function responses to {len(calls)} calls"
         else:
@@ -101,7 +101,7 @@ def parts_carry_data(seen: Seen, context: Context) -> Iterator[Finding]:
     for block in seen.blocks:
         part = _part(seen.value, block.place)
         if isinstance(part, list):
-            continue  # recorded: a list among the parts is taken
+            continue  # recorded: the API accepts a list among the parts
         if not carries_data(part):
             yield at(seen, block), "the part carries no data"
         elif unknown := part.keys() - PART_KEYS:
@@ -109,7 +109,7 @@ def parts_carry_data(seen: Seen, context: Context) -> Iterator[Finding]:
 
 
 def carries_data(part: Any) -> bool:
-    """Whether a part has any of the fields that hold content; null counts as left out."""
+    """Return whether a part has any field that holds content; null counts as omitted."""
     return isinstance(part, dict) and any(
         part.get(key) is not None for key in part.keys() & _DATA_KEYS
     )
@@ -138,7 +138,7 @@ def current_turn_keeps_its_signatures(
     for n in range(len(messages) - 1, -1, -1):
         seen = messages[n]
         if seen.role == "user" and not any(isinstance(b, ToolResult) for b in seen.blocks):
-            return  # the current turn began here
+            return  # the start of the current turn
         calls = seen.calls
         if calls and not _is_signed(_part(seen.value, calls[0].place)):
             yield at(seen, calls[0]), "the function call has lost its thoughtSignature"

@@ -1,4 +1,4 @@
-"""What OpenAI's Chat Completions API demands (C1 to C7 of the collected provider rules)."""
+"""Rules of OpenAI's Chat Completions API."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ C1 = rule(
 @C1.body
 def every_call_is_answered_at_once(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
     for n, seen in enumerate(messages):
-        # The older function_call is answered by name or not at all.
+        # The legacy function_call is answered by name or not at all.
         made = [call for call in seen.calls if call.place != ("function_call",)]
         if not made:
             continue
@@ -52,7 +52,7 @@ def every_result_follows_its_call(messages: Sequence[Seen], context: Context) ->
         if not answers:
             made = {call.id for call in seen.calls}
         for result in answers:
-            # Recorded: Ollama takes a result without an id.
+            # Recorded: Ollama accepts a result without an id.
             if not result.call_id and not openai_answers(context):
                 continue
             if result.call_id not in made and seen.value["role"] == "tool":
@@ -60,7 +60,7 @@ def every_result_follows_its_call(messages: Sequence[Seen], context: Context) ->
 
 
 def _run(messages: Sequence[Seen], start: int) -> int:
-    """How many messages from `start` on are tool messages."""
+    """Return the number of consecutive tool messages from `start` on."""
     stop = start
     while stop < len(messages) and messages[stop].role == "tool":
         stop += 1
@@ -79,7 +79,7 @@ C3 = rule(
 def content_is_not_null(seen: Seen, context: Context) -> Iterator[Finding]:
     if seen.value.get("content") is not None or not openai_answers(context):
         return
-    # Audio and refusals of an earlier answer stand in for its content.
+    # Audio and refusals of an earlier answer replace its content.
     stands_in = ("tool_calls", "function_call", "audio", "refusal")
     if not (seen.role == "assistant" and any(seen.value.get(key) for key in stands_in)):
         yield (*seen.place, "content"), "the content is null"

@@ -1,4 +1,4 @@
-"""What OpenAI's Responses API demands (R1 to R5 of the collected provider rules)."""
+"""Rules of OpenAI's Responses API."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def calls_and_outputs_are_paired(messages: Sequence[Seen], context: Context) -> 
 
 
 def _continues(messages: Sequence[Seen], context: Context) -> bool:
-    """Whether earlier items are kept by the provider, so that calls may be there."""
+    """Return whether the provider stores earlier items, which may contain the calls."""
     if context.body.get("previous_response_id") or context.body.get("conversation"):
         return True
     return any(_kind(seen) == "item_reference" for seen in messages)
@@ -82,7 +82,7 @@ def nothing_refers_to_unstored_items(seen: Seen, context: Context) -> Iterator[F
 
 
 def _is_whole(reasoning: dict[str, Any]) -> bool:
-    """Whether reasoning can be understood without the provider's copy of it."""
+    """Return whether reasoning can be used without the provider's copy."""
     return any(reasoning.get(key) for key in ("encrypted_content", "content"))
 
 

@@ -1,11 +1,8 @@
-"""What a rule is, and how rules are run over a whole body or over the spot that was edited.
+"""Define rules, and run them over a body or over the part that an edit touched.
 
-rule: after the dialects; the files beside this one hold the rules themselves.
-
-A rule looks at one of four things, and says so by its scope: a message alone, a seam (two
-neighbours; nothing stands before the first and behind the last), the ends of the conversation
-(its first or its last messages), or the whole body. An edit re-checks only the messages and the
-seams it touched, and the ends.
+A rule has a scope: one message, a seam (two neighbours, of which one is missing at each end), the
+ends of the conversation, or the complete body. An edit runs only the rules of the messages and
+seams it touched, and of the ends.
 """
 
 from __future__ import annotations
@@ -19,22 +16,22 @@ from holdfast.wire.blocks import Block, Role, ToolCall, ToolResult
 from holdfast.wire.pointing import Place, dotted
 
 Finding = tuple[Place, str]
-"""Where a rule is broken, and how."""
+"""Place and description of a violation."""
 
 
 class Violation(msgspec.Struct, frozen=True):
     """A rule that a body breaks."""
 
     rule: str
-    """The rule's id, a key of RULES."""
+    """Id of the rule, a key of RULES."""
     path: str
-    """Where, as a JSONPath into the body."""
+    """JSONPath into the body."""
     message: str
-    """What is wrong there; never holds content."""
+    """Description of the problem, without content."""
 
 
 class Seen:
-    """A message as rules see it."""
+    """A message as rules read it."""
 
     __slots__ = ("blocks", "calls", "place", "results", "role", "value")
 
@@ -53,43 +50,43 @@ class Seen:
 
 
 class Context(msgspec.Struct, frozen=True):
-    """What surrounds the messages."""
+    """The parts of a request besides the messages that rules read."""
 
     dialect: str
     model: str
-    """The model's id; empty if unknown."""
+    """Model id; empty if unknown."""
     body: Any
-    """The body as a JSON value, its list of messages empty."""
+    """The body as a JSON value, with an empty message list."""
     list_place: Place
     size: int = 0
-    """Bytes of the body; 0 if unknown."""
+    """Size of the body in bytes; 0 if unknown."""
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One thing that a provider demands. Its methods attach the checks that look for it."""
+    """A requirement of a provider. Its methods register the checks for it."""
 
     id: str
     dialect: str
-    """The dialect it holds for; empty for all."""
+    """Dialect to which it applies; empty for all."""
     text: str
     """The rule in one sentence."""
     source: str
-    """Where it is known from: a vendor's documentation or a public issue."""
+    """Source of the rule: vendor documentation or a public issue."""
 
     def message(self, check: Check) -> Check:
-        """Attach a check of one message: `check(seen, context)`."""
+        """Register a check of one message: `check(seen, context)`."""
         return self._attach("message", check)
 
     def seam(self, check: Check) -> Check:
-        """Attach a check of two neighbours: `check(before, after, context)`."""
+        """Register a check of two neighbours: `check(before, after, context)`."""
         return self._attach("seam", check)
 
     def ends(self, check: Check) -> Check:
-        """Attach a check of the first or last messages: `check(messages, context)`."""
+        """Register a check of the first or last messages: `check(messages, context)`."""
         return self._attach("ends", check)
 
     def body(self, check: Check) -> Check:
-        """Attach a check of the whole: `check(messages, context)`."""
+        """Register a check of the complete body: `check(messages, context)`."""
         return self._attach("body", check)
 
     def _attach(self, scope: Scope, check: Check) -> Check:
@@ -101,7 +98,7 @@ Scope = Literal["message", "seam", "ends", "body"]
 Check = Callable[..., Iterable[Finding]]
 
 RULES: dict[str, Rule] = {}
-"""Every rule, by id."""
+"""All rules by id."""
 
 _checks: dict[tuple[str, Scope], list[tuple[str, Check]]] = {}
 
@@ -131,7 +128,7 @@ def check_at(
 ) -> Iterator[Violation]:
     """Run the rules that an edit of these messages and seams can break.
 
-    Seam n lies before message n; the last one lies behind the last message.
+    Seam n is before message n; the last one is after the last message.
     """
     local = _checks.get((context.dialect, "message"), ())
     for n in touched:

@@ -1,8 +1,7 @@
-"""Answers between dialects: one reader and one writer per dialect, over a small set of pieces.
+"""Translate responses between dialects, with one reader and one writer each and shared pieces.
 
-pieces → usages → reader → (one file per dialect) → collecting, each using only what
-stands before it. `answers.translate` joins a reader and a writer; `answers.compose` uses the
-writers alone, for a model of our own.
+`responses.translate` connects a reader with a writer; `responses.compose` uses only the writers,
+for the offline model.
 """
 
 from collections.abc import Callable

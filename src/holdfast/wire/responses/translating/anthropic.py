@@ -1,9 +1,6 @@
-"""Read Anthropic's answers: blocks that start, grow and stop, each under its number.
+"""Read and write Anthropic's responses: numbered blocks that start, grow and stop.
 
-read_anthropic: after reader. A whole message is read as its blocks, one after the other.
-
-Write Anthropic's answers: a message of blocks; what was used stands at its end. Thinking is written
-unsigned: its signature is the provider's who thought it, and Anthropic would refuse one of another.
+Thinking is written without a signature, because Anthropic rejects another provider's.
 """
 
 from __future__ import annotations
@@ -49,16 +46,16 @@ _DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta
 
 
 class AnthropicReader(AnswerReader):
-    """Knows the blocks that are open, and a call's input that came with its start."""
+    """Tracks open blocks, and the input that came with a call's start."""
 
     def __init__(self, losses: Losses) -> None:
         super().__init__(losses)
         self._usage: dict[str, Any] = {}
         self._inputs: dict[int, str] = {}
-        """What a call is given if no piece of its input follows."""
+        """Input of a call if no piece of it follows."""
 
     def take(self, value: dict[str, Any], out: list[Piece]) -> None:
-        """Put the pieces of an event, or of a whole message, into `out`."""
+        """Append the pieces of an event, or of a complete message, to `out`."""
         match value.get("type"):
             case "message_start":
                 self._start(inner(value, "message"), out)
@@ -95,7 +92,7 @@ class AnthropicReader(AnswerReader):
         self._used(inner(message, "usage"), out)
 
     def _used(self, usage: dict[str, Any], out: list[Piece]) -> None:
-        # Counts are of the whole message so far; one that is left out stays as it was.
+        # Counts cover the complete message so far; an omitted count stays unchanged.
         self._usage |= {key: count for key, count in usage.items() if count is not None}
         if usage:
             out.append(UsageReported(from_anthropic(self._usage)))
@@ -151,7 +148,7 @@ class AnthropicReader(AnswerReader):
 
 
 def _number(value: Any) -> int:
-    """A block's number, which a broken stream may lack."""
+    """Return a block's number; 0 if a broken stream lacks it."""
     return value if isinstance(value, int) else 0
 
 
@@ -171,7 +168,7 @@ _DELTA_NAMES = {
 
 
 def whole(answer: WholeAnswer) -> dict[str, Any]:
-    """A complete answer in one piece."""
+    """Return a complete response."""
     return {
         "id": f"msg_{answer.id}",
         "type": "message",
@@ -199,17 +196,17 @@ def _stop(answer: WholeAnswer) -> dict[str, Any]:
 
 
 class AnthropicWriter(AnswerWriter):
-    """Blocks are numbered, each with a start and a stop."""
+    """Writes numbered blocks, each with a start and a stop."""
 
     def begin(self, answer: WholeAnswer) -> list[bytes]:
-        """Begin with the empty message, and its input where that is known."""
+        """Return the start of the message, with its input usage if known."""
         self._number = -1
         self._delta = _DELTA_NAMES["text"]
         empty = {**whole(answer), "content": [], "stop_reason": None}
         return [named({"type": "message_start", "message": empty})]
 
     def open(self, block: BlockBegins) -> list[bytes]:
-        """Begin a block."""
+        """Return the start of a block."""
         self._number += 1
         self._delta = _DELTA_NAMES[block.kind]
         empty = _block(AnswerBlock(block.kind, "", block.id, block.name))
@@ -217,18 +214,18 @@ class AnthropicWriter(AnswerWriter):
         return [named(start)]
 
     def grow(self, text: str) -> list[bytes]:
-        """Go on with the block."""
+        """Return an event that extends the block."""
         kind, member = self._delta
         delta = {"type": kind, member: text}
         value = {"type": "content_block_delta", "index": self._number, "delta": delta}
         return [named(value)]
 
     def close(self, block: AnswerBlock) -> list[bytes]:
-        """End the block."""
+        """Return the end of the block."""
         return [named({"type": "content_block_stop", "index": self._number})]
 
     def end(self, answer: WholeAnswer) -> list[bytes]:
-        """End with the reason and the usage of the whole message."""
+        """Return the end of the message, with stop reason and usage."""
         usage = to_anthropic(answer.usage)
         delta = {"type": "message_delta", "delta": _stop(answer), "usage": usage}
         return [named(delta), named({"type": "message_stop"})]

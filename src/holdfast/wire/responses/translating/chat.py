@@ -1,9 +1,7 @@
-"""Read OpenAI's chat answers, and those of the many services that write them a little otherwise.
+"""Read and write OpenAI's chat responses, including the variants of compatible services.
 
-read_chat: after reader. A chunk's delta and a whole message have the same members.
-
-Write OpenAI's chat answers: one message, whose text is one even where others have blocks. Thinking
-goes into `reasoning_content`, where the clients of DeepSeek, vLLM and many others look for it.
+A chunk's delta and a complete message have the same fields. All text blocks are joined, and
+thinking is written to `reasoning_content`, which clients of DeepSeek, vLLM and others read.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ _STOPS: dict[str, Stop] = {
     "function_call": "calls",
     "content_filter": "filtered",
 }
-# Services name it differently, and some say the same thing under two names: the first counts.
+# Services use different names, and some send the same reasoning under two; the first one counts.
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 _LOSSES = {"annotations": CITATIONS, "audio": "audio", "images": "images", "citations": CITATIONS}
 _READ = frozenset(
@@ -50,7 +48,7 @@ _READ = frozenset(
 
 
 class _Call:
-    """A call that comes in pieces."""
+    """A call received in pieces."""
 
     __slots__ = ("arguments", "id", "is_open", "key", "may_end")
 
@@ -60,11 +58,11 @@ class _Call:
         self.arguments: list[str] = []
         self.is_open = False
         self.may_end = True
-        """Nobody has looked yet whether its arguments are complete."""
+        """Whether its arguments have not been checked for completeness."""
 
 
 class ChatReader(AnswerReader):
-    """Calls are told apart by their numbers, and have no end of their own."""
+    """Distinguishes calls by their numbers; calls have no explicit end."""
 
     def __init__(self, losses: Losses) -> None:
         super().__init__(losses)
@@ -73,12 +71,12 @@ class ChatReader(AnswerReader):
         self._count = 0
 
     def take(self, value: dict[str, Any], out: list[Piece]) -> None:
-        """Put the pieces of a chunk, or of a whole answer, into `out`."""
+        """Append the pieces of a chunk, or of a complete response, to `out`."""
         if value.get("error"):
             out.append(failure(value["error"]))
             return
         choices = dicts(value.get("choices"))
-        if choices:  # Azure begins with a chunk that has neither choices nor an id
+        if choices:  # Azure starts with a chunk without choices and id
             self.begin(value.get("id"), value.get("created"), out)
         for choice in choices:
             if choice.get("index", 0) not in (0, None):
@@ -117,7 +115,7 @@ class ChatReader(AnswerReader):
                 self.losses.add(_LOSSES.get(key, "the field"), "" if key in _LOSSES else key)
 
     def _parts(self, parts: list[dict[str, Any]], out: list[Piece]) -> None:
-        """Mistral's content: a list of texts and thinking."""
+        """Read Mistral's content: a list of texts and thinking."""
         for part in parts:
             if part.get("type") == "thinking":
                 inside = part.get("thinking")
@@ -138,7 +136,7 @@ class ChatReader(AnswerReader):
         custom = isinstance(piece.get("custom"), dict)
         name = take(piece, "custom" if custom else "function", "name")
         call = self._calls.get(index)
-        # Some services number all calls 0, and tell them apart by their ids alone.
+        # Some services number every call 0 and distinguish them only by id.
         if call is None or (name and call.is_open and take(piece, "id") not in ("", call.id)):
             call = self._next(index, out)
         call.id = call.id or take(piece, "id")
@@ -149,7 +147,7 @@ class ChatReader(AnswerReader):
             self.blocks.open(
                 call.key, BlockBegins("custom" if custom else "call", call.id, name), out
             )
-            for written in call.arguments:  # which came before the name
+            for written in call.arguments:  # received before the name
                 self.blocks.grow(call.key, written, out)
         fragment = take(piece, "custom", "input") or _arguments(inner(piece, "function"))
         if fragment:
@@ -158,10 +156,10 @@ class ChatReader(AnswerReader):
                 self.blocks.grow(call.key, fragment, out)
 
     def _next(self, index: int, out: list[Piece]) -> _Call:
-        """Begin a call. The one before is over if its arguments are complete, else it waits."""
+        """Start a call; end the previous one if its arguments are complete."""
         before = self._latest
         if before is not None and before.may_end:
-            before.may_end = False  # one look a call, however many follow: the time stays linear
+            before.may_end = False  # one check per call keeps the time linear
             if load("".join(before.arguments).encode()) is not None:
                 self._end(before, out)
         self._count += 1
@@ -175,7 +173,7 @@ class ChatReader(AnswerReader):
 
 
 def _arguments(function: dict[str, Any]) -> str:
-    """The arguments of a call; some services write them as an object."""
+    """Return the arguments of a call; some services send an object."""
     arguments = function.get("arguments")
     return encode(arguments).decode() if isinstance(arguments, dict) else text(arguments)
 
@@ -191,7 +189,7 @@ _MEMBERS = {"text": "content", "thinking": "reasoning_content", "refusal": "refu
 
 
 def whole(answer: WholeAnswer) -> dict[str, Any]:
-    """A complete answer in one piece."""
+    """Return a complete response."""
     words = {
         member: "".join(block.text for block in answer.blocks if block.kind == kind)
         for kind, member in _MEMBERS.items()
@@ -224,10 +222,10 @@ def _call(block: AnswerBlock) -> dict[str, Any]:
 
 
 class ChatWriter(AnswerWriter):
-    """Calls are numbered; the usage stands behind the end, in a chunk of its own."""
+    """Writes numbered calls, and the usage in a separate last chunk."""
 
     def begin(self, answer: WholeAnswer) -> list[bytes]:
-        """Begin with the role."""
+        """Return the first chunk, with the role."""
         self._identity = {"id": f"chatcmpl-{answer.id}", "created": answer.created}
         self._model = answer.model
         self._calls = -1
@@ -235,7 +233,7 @@ class ChatWriter(AnswerWriter):
         return [self._event({"role": "assistant", "content": ""})]
 
     def open(self, block: BlockBegins) -> list[bytes]:
-        """Begin a call; words need no beginning."""
+        """Return the start of a call; text needs no start."""
         self._kind = block.kind
         if block.kind not in ("call", "custom"):
             return []
@@ -244,7 +242,7 @@ class ChatWriter(AnswerWriter):
         return [self._event({"tool_calls": [{"index": self._calls, **begun}]})]
 
     def grow(self, text: str) -> list[bytes]:
-        """Go on with words, or with the arguments of the latest call."""
+        """Return a chunk with text, or with arguments of the current call."""
         if self._kind in _MEMBERS:
             return [self._event({_MEMBERS[self._kind]: text})]
         fragment = {"custom": {"input": text}} if self._kind == "custom" else {}
@@ -252,11 +250,11 @@ class ChatWriter(AnswerWriter):
         return [self._event({"tool_calls": [{"index": self._calls, **fragment}]})]
 
     def close(self, block: AnswerBlock) -> list[bytes]:
-        """End a block, of which chat says nothing."""
+        """Return nothing, because chat does not mark the end of a block."""
         return []
 
     def end(self, answer: WholeAnswer) -> list[bytes]:
-        """End with the reason, the usage if it was asked for, and the mark of the end."""
+        """Return the stop reason, the usage if requested, and the end mark."""
         events = [self._event({}, _STOP_NAMES[answer.stop])]
         if self.include_usage:
             last = chunk(self._identity, self._model, {})

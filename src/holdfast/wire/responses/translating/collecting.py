@@ -1,7 +1,4 @@
-"""All pieces of an answer put together: what an end repeats, and what a whole answer is made of.
-
-collecting: after pieces. Knows no dialect.
-"""
+"""Assemble the pieces of a response into a complete one."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ from holdfast.wire.responses.translating.pieces import (
 
 
 class Collector:
-    """Takes pieces, one after the other; `answer` is what they are so far."""
+    """Collects the pieces of a response; `answer` is the response so far."""
 
     def __init__(self, model: str, created: int = 0) -> None:
         self._answer = WholeAnswer(id="answer", model=model, created=created)
@@ -33,10 +30,10 @@ class Collector:
         self._pieces: list[str] = []
         self.failure: AnswerFails | None = None
         self.stopped = False
-        """The model has said why it stopped."""
+        """Whether the model has stated why it stopped."""
 
     def take(self, piece: Piece) -> None:
-        """Take a piece."""
+        """Add a piece."""
         match piece:
             case AnswerBegins():
                 self._set(
@@ -64,23 +61,23 @@ class Collector:
 
     @property
     def latest(self) -> AnswerBlock:
-        """The block that was completed last."""
+        """Return the last completed block."""
         return self._blocks[-1]
 
     @property
     def head(self) -> WholeAnswer:
-        """The answer without what it says."""
+        """Return the response without its blocks."""
         return self._answer
 
     @property
     def answer(self) -> WholeAnswer:
-        """The answer so far."""
+        """Return the response so far."""
         answer = msgspec.structs.replace(self._answer, blocks=tuple(self._blocks))
         return msgspec.structs.replace(answer, stop=_true_stop(answer))
 
 
 def _true_stop(answer: WholeAnswer) -> Stop:
-    """Why the model stopped: Gemini and some services say of calls that the turn is over."""
+    """Return why the model stopped; Gemini and some services report tool calls as a normal end."""
     if answer.stop == "end" and answer.calls:
         return "calls"
     return "end" if answer.stop == "calls" and not answer.calls else answer.stop

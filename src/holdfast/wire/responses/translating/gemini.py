@@ -1,10 +1,7 @@
-"""Read Gemini's answers: chunks whose parts are pieces of text, thoughts and whole calls.
+"""Read and write Gemini's responses: chunks with parts of text, thoughts and complete calls.
 
-read_gemini: after reader. A whole answer is one chunk. Nothing says that no chunk follows: the end
-of the stream does.
-
-Write Gemini's answers: chunks of parts, in which a call always stands whole. Completed calls wait
-for what follows them: Gemini itself sends its last ones together with the end.
+A complete response is a single chunk, and only the end of the stream shows that no chunk follows.
+Completed calls are written together with what follows them, as Gemini does at the end.
 """
 
 from __future__ import annotations
@@ -55,17 +52,17 @@ _LOSSES = {
 
 
 class GeminiReader(AnswerReader):
-    """Gives calls that have no id one of their own."""
+    """Assigns ids to calls without one."""
 
     def __init__(self, losses: Losses) -> None:
         super().__init__(losses)
         self._usage: dict[str, Any] = {}
         self._growing: list[dict[str, Any]] = []
-        """The parts of a call that comes in several."""
+        """Parts of a call received in several parts."""
         self._calls = 0
 
     def take(self, value: dict[str, Any], out: list[Piece]) -> None:
-        """Put the pieces of a chunk, or of a whole answer, into `out`."""
+        """Append the pieces of a chunk, or of a complete response, to `out`."""
         if value.get("error"):
             out.append(failure(value["error"]))
             return
@@ -82,7 +79,7 @@ class GeminiReader(AnswerReader):
             self.stop("SAFETY", _STOPS, out)
 
     def finish(self) -> list[Piece]:
-        """Give a call whose last part never came."""
+        """Return the pieces of a call whose last part is missing."""
         out: list[Piece] = []
         self._give_growing(out)
         return [*out, *super().finish()]
@@ -142,7 +139,7 @@ _STOP_NAMES: dict[Stop, str] = {
 
 
 def whole(answer: WholeAnswer) -> dict[str, Any]:
-    """A complete answer in one piece."""
+    """Return a complete response."""
     return _ending(answer, [_part(block) for block in answer.blocks])
 
 
@@ -171,17 +168,17 @@ def _words(kind: str, text: str) -> dict[str, Any]:
 
 
 class GeminiWriter(AnswerWriter):
-    """Words go out at once, calls when they are complete."""
+    """Writes text immediately and calls when they are complete."""
 
     def begin(self, answer: WholeAnswer) -> list[bytes]:
-        """Begin; there is nothing to say of it."""
+        """Start a response; Gemini has no start event."""
         self._answer = answer
         self._kind = "text"
         self._calls: list[Any] = []
         return []
 
     def open(self, block: BlockBegins) -> list[bytes]:
-        """Begin a block; if it is none of a call, those before it are given."""
+        """Return waiting calls if the new block is not a call."""
         self._kind = block.kind
         if block.kind == "call" or not self._calls:
             return []
@@ -189,17 +186,17 @@ class GeminiWriter(AnswerWriter):
         return [self._event(calls)]
 
     def grow(self, text: str) -> list[bytes]:
-        """Go on with words."""
+        """Return a chunk with text."""
         return [] if self._kind == "call" else [self._event([_words(self._kind, text)])]
 
     def close(self, block: AnswerBlock) -> list[bytes]:
-        """End a block; a call is complete now."""
+        """Store a call, which is complete now."""
         if block.kind == "call":
             self._calls.append(_part(block))
         return []
 
     def end(self, answer: WholeAnswer) -> list[bytes]:
-        """End with the last calls, the reason and the usage."""
+        """Return the last chunk, with waiting calls, stop reason and usage."""
         return [write_event(encode(_ending(answer, self._calls)))]
 
     def _event(self, parts: list[Any]) -> bytes:

@@ -1,7 +1,7 @@
-"""An answer in no dialect: the kinds of piece that every reader gives and every writer takes.
+"""The dialect-independent pieces of a response.
 
-pieces: first in translating. A block (text, thinking, a refusal, a call) is opened, grows and is
-closed, and blocks stand one behind the other, never in each other: see `BlockOrder`.
+A block (text, thinking, a refusal, a call) is opened, extended and closed; blocks follow one
+another and are never nested: see `BlockOrder`.
 """
 
 from __future__ import annotations
@@ -15,80 +15,81 @@ from typing import Literal
 import msgspec
 
 Kind = Literal["text", "thinking", "refusal", "call", "custom"]
-"""What a block is. `custom` is a call of one of OpenAI's custom tools, whose input is any text."""
+"""Kind of a block. `custom` is a call of an OpenAI custom tool, whose input is free-form text."""
 
 Stop = Literal["end", "length", "calls", "sequence", "filtered"]
-"""Why the model stopped: its turn was over, it had no tokens left, it called tools, it wrote a
-stop sequence, or what it wrote was filtered."""
+"""Why the model stopped: end of its turn, no tokens left, tool calls, a stop sequence, or filtered
+content.
+"""
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """What an answer used, in tokens; None is a count that the provider did not report."""
+    """Usage of a response in tokens; None for counts that the provider did not report."""
 
     input: int | None = None
-    """All that the model was shown, cached tokens included."""
+    """All input tokens, including cached ones."""
     output: int | None = None
-    """All that it wrote, thinking included."""
+    """All output tokens, including thinking."""
     cached: int | None = None
-    """The part of the input that was read from the provider's cache."""
+    """Input tokens read from the provider's cache."""
     written: int | None = None
-    """The part of the input that was put into it."""
+    """Input tokens written to the provider's cache."""
     thinking: int | None = None
-    """The part of the output that was thinking."""
+    """Output tokens used for thinking."""
     account: dict[str, int] | None = None
-    """What the proxy says of several upstream calls: `shared.with_account`."""
+    """The proxy's totals over several upstream calls; see `shared.with_account`."""
 
 
 class AnswerBegins(msgspec.Struct, frozen=True):
-    """The answer has begun."""
+    """The start of a response."""
 
     id: str = ""
     created: int = 0
 
 
 class BlockBegins(msgspec.Struct, frozen=True):
-    """A block begins."""
+    """The start of a block."""
 
     kind: Kind
     id: str = ""
-    """A call's id; never empty for a call."""
+    """Id of a call; never empty for a call."""
     name: str = ""
 
 
 class BlockGrows(msgspec.Struct, frozen=True):
-    """The block that is open goes on: words, or a call's arguments as JSON text."""
+    """Text added to the open block: words, or a call's arguments as JSON."""
 
     text: str
 
 
 class BlockEnds(msgspec.Struct, frozen=True):
-    """The block that is open is complete."""
+    """The end of the open block."""
 
 
 class ModelStops(msgspec.Struct, frozen=True):
-    """The model has stopped; what it used may still follow."""
+    """The stop reason; usage may still follow."""
 
     reason: Stop
     sequence: str | None = None
 
 
 class UsageReported(msgspec.Struct, frozen=True):
-    """What the answer has used so far; a later one replaces it."""
+    """Usage so far; replaced by a later report."""
 
     spent: Spent
 
 
 class AnswerFails(msgspec.Struct, frozen=True):
-    """The provider reports an error, after which nothing follows."""
+    """An error reported by the provider; nothing follows it."""
 
     status: int
     message: str
     kind: str = ""
-    """The provider's own word for it, such as `context_length_exceeded`."""
+    """The provider's error type, such as `context_length_exceeded`."""
 
 
 class AnswerEnds(msgspec.Struct, frozen=True):
-    """The provider has said its last word."""
+    """The end of the response."""
 
 
 Piece = (
@@ -104,7 +105,7 @@ Piece = (
 
 
 class AnswerBlock(msgspec.Struct, frozen=True):
-    """A block that is complete."""
+    """A completed block."""
 
     kind: Kind
     text: str
@@ -113,13 +114,13 @@ class AnswerBlock(msgspec.Struct, frozen=True):
 
 
 class WholeAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A complete answer, in no dialect."""
+    """A complete response in dialect-independent form."""
 
     id: str
-    """Letters, digits, `-` and `_`; each dialect puts its own prefix before it."""
+    """Letters, digits, `-` and `_`; each dialect adds its own prefix."""
     model: str
     created: int = 0
-    """Seconds since 1970; 0 where nobody said."""
+    """Seconds since 1970; 0 if unknown."""
     blocks: tuple[AnswerBlock, ...] = ()
     stop: Stop = "end"
     sequence: str | None = None
@@ -127,18 +128,18 @@ class WholeAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def calls(self) -> bool:
-        """Whether it calls tools."""
+        """Return whether it calls tools."""
         return any(block.kind in ("call", "custom") for block in self.blocks)
 
 
-# --- blocks, one behind the other --------------------------------------------------------------
+# --- order of blocks ---------------------------------------------------------------------------
 
 
 class BlockOrder:
-    """Puts blocks that grow at the same time one behind the other.
+    """Serialises blocks that grow at the same time.
 
-    OpenAI may write two calls by turns; Anthropic's clients take the next block only behind the
-    one before. The first that is open goes through as it comes, the others wait for its end.
+    OpenAI may interleave two calls, but Anthropic's clients accept a block only after the previous
+    one. The first open block is passed on directly, and the others wait for its end.
     """
 
     def __init__(self) -> None:
@@ -146,11 +147,11 @@ class BlockOrder:
         self._waiting: OrderedDict[Hashable, list[Piece]] = OrderedDict()
 
     def __contains__(self, key: Hashable) -> bool:
-        """Whether a block is open, or waits."""
+        """Return whether a block is open or waiting."""
         return key is not None and (key == self._current or key in self._waiting)
 
     def open(self, key: Hashable, piece: BlockBegins, out: list[Piece]) -> None:
-        """Begin a block, under a key by which its pieces are known."""
+        """Open a block under a key that identifies its pieces."""
         if self._current is None:
             self._current = key
             out.append(piece)
@@ -158,7 +159,7 @@ class BlockOrder:
             self._waiting[key] = [piece]
 
     def grow(self, key: Hashable, text: str, out: list[Piece]) -> None:
-        """Go on with a block; what belongs to none that is open is dropped."""
+        """Extend a block; text for a block that is not open is dropped."""
         if not text:
             return
         if key == self._current and key is not None:
@@ -167,7 +168,7 @@ class BlockOrder:
             self._waiting[key].append(BlockGrows(text))
 
     def close(self, key: Hashable, out: list[Piece]) -> None:
-        """End a block, and give those that waited for it."""
+        """Close a block, and pass on the blocks that waited for it."""
         if key in self._waiting:
             self._waiting[key].append(BlockEnds())
         elif key == self._current and key is not None:
@@ -176,7 +177,7 @@ class BlockOrder:
             self._go_on(out)
 
     def close_all(self, out: list[Piece]) -> None:
-        """End every block, in the order in which they began."""
+        """Close all blocks in the order in which they were opened."""
         while self._current is not None:
             self.close(self._current, out)
 
@@ -190,32 +191,32 @@ class BlockOrder:
 
 # --- ids and losses ----------------------------------------------------------------------------
 
-# What the providers put before their ids; a translated answer has its own dialect's instead.
+# Prefixes of providers' ids; a translated response has its own dialect's prefix instead.
 _PREFIX = re.compile(r"^(?:chatcmpl-|msg_|resp_|gen-)")
 
 
 def bare_id(name: str) -> str:
-    """A provider's id without its prefix, in signs and length that every dialect takes."""
+    """Return a provider's id without prefix, in characters and length that all dialects accept."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", _PREFIX.sub("", name[:200]))[:40]
 
 
 def call_id(answer_id: str, number: int, name: str, arguments: str = "") -> str:
-    """An id for a call that came without one: the same call of the same answer has the same."""
+    """Return a deterministic id for a call without one."""
     told = "\0".join((answer_id, str(number), name, arguments))
     return f"call_{sha256(told.encode(errors='replace')).hexdigest()[:24]}"
 
 
 class Losses:
-    """What could not be carried over, in a few words each, for people and for a header."""
+    """The content that a translation lost, as short texts for people and for a header."""
 
     MOST = 20
-    """A provider that invents names for everything does not fill the header."""
+    """Limit, so that a provider that invents names cannot fill the header."""
 
     def __init__(self) -> None:
         self._names: dict[str, None] = {}
 
     def add(self, what: str, name: str = "") -> None:
-        """Note a loss; `name` is the provider's word, of which only plain signs are taken."""
+        """Record a loss; `name` is the provider's word, reduced to plain characters."""
         plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name[:40])
         loss = f"{what} {plain}" if plain else what
         if len(self._names) < self.MOST:
@@ -223,5 +224,5 @@ class Losses:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All losses, in the order in which they were met."""
+        """Return all losses in order of occurrence."""
         return tuple(self._names)

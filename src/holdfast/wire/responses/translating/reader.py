@@ -1,10 +1,7 @@
-"""What the four dialects' readers share: values of a provider's stream in, pieces out.
+"""The base classes of readers (provider's stream to pieces) and writers (pieces to events).
 
-reader: after usages; one file per dialect follows. A whole answer is read as a stream of one
-value, so that both say the same. What a reader does not know it skips, and names as lost.
-
-What the four dialects' writers share: pieces in, the dialect's own events out. The caller gives
-pieces in order: see `BlockOrder`.
+A complete response is read as a stream of one value. Unknown content is skipped and recorded as
+lost; writers receive pieces in the order of `BlockOrder`.
 """
 
 from __future__ import annotations
@@ -29,43 +26,43 @@ from holdfast.wire.responses.translating.pieces import (
 from holdfast.wire.values import take
 
 SIGNATURES = "thinking signatures"
-"""They are sealed by one provider, and no other takes them."""
+"""Signatures are encrypted by one provider, and no other accepts them."""
 CITATIONS = "citations"
 LOGPROBS = "logprobs"
 
 
 class AnswerReader(ABC):
-    """Reads one answer. Feed it the values of the stream, then finish it."""
+    """Reads one response from the values of a stream; call `finish` at its end."""
 
     def __init__(self, losses: Losses) -> None:
         self.losses = losses
         self.blocks = BlockOrder()
         self.id = ""
-        """The provider's id of the answer."""
+        """The provider's id of the response."""
         self._began = False
         self._words: Kind | None = None
-        """What is being said, in dialects that do not part it into blocks."""
+        """Kind of the current text, in dialects without explicit blocks."""
         self._run = 0
-        """How many runs of words there were: the key of the latest."""
+        """Number of text runs so far; the key of the current one."""
 
     def read(self, value: dict[str, Any]) -> list[Piece]:
-        """Take one value of the stream, or a whole answer."""
+        """Return the pieces of one value of the stream, or of a complete response."""
         out: list[Piece] = []
         self.take(value, out)
         return out
 
     @abstractmethod
     def take(self, value: dict[str, Any], out: list[Piece]) -> None:
-        """Put the pieces that a value holds into `out`."""
+        """Append the pieces of a value to `out`."""
 
     def finish(self) -> list[Piece]:
-        """Give what waited for a value that never came."""
+        """Return the pieces that waited for a missing value."""
         out: list[Piece] = []
         self.blocks.close_all(out)
         return out
 
     def begin(self, answer_id: Any, created: Any, out: list[Piece]) -> None:
-        """Say once that the answer has begun."""
+        """Append the start of the response, once."""
         if not self._began:
             self._began = True
             self.id = text(answer_id)
@@ -73,7 +70,7 @@ class AnswerReader(ABC):
             out.append(AnswerBegins(self.id, seconds))
 
     def say(self, kind: Kind, words: str, out: list[Piece]) -> None:
-        """Go on with a run of words of one kind, or begin one."""
+        """Append text of a kind, continuing the current run or starting one."""
         if not words:
             return
         if self._words != kind:
@@ -84,20 +81,20 @@ class AnswerReader(ABC):
         self.blocks.grow(("words", self._run), words, out)
 
     def hush(self, out: list[Piece]) -> None:
-        """End the run of words, if there is one."""
+        """End the current run of text, if there is one."""
         if self._words is not None:
             self._words = None
             self.blocks.close(("words", self._run), out)
 
     def stop(self, native: str, reasons: dict[str, Stop], out: list[Piece]) -> None:
-        """Say why the model stopped; a reason that nobody else knows is the end of its turn."""
+        """Append the stop reason; an unknown reason counts as an ordinary end."""
         reason = reasons.get(native)
         if reason is None:
             self.losses.add("the stop reason", native)
         out.append(ModelStops(reason or "end"))
 
 
-# What providers call an error inside a stream, where there is no HTTP status any more.
+# Error types inside a stream, where there is no HTTP status.
 _STATUSES = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -121,9 +118,9 @@ _STATUSES = {
 
 
 def failure(error: Any, status: int = 0) -> AnswerFails:
-    """An error as any of the providers writes it, the message in its own words.
+    """Return an error from any provider's format, with its original message.
 
-    `status` is the one it came with; inside a stream there is none, and it is told from the kind.
+    `status` is the HTTP status; inside a stream there is none, and it is derived from the type.
     """
     code = error.get("code") if isinstance(error, dict) else None
     kinds = [take(error, key) for key in ("code", "type", "status")]
@@ -135,28 +132,28 @@ def failure(error: Any, status: int = 0) -> AnswerFails:
 
 
 class AnswerWriter(ABC):
-    """Writes one answer as a stream."""
+    """Writes one response as a stream."""
 
     def __init__(self, *, include_usage: bool = True) -> None:
         self.include_usage = include_usage
-        """OpenAI's chat tells what was used only to clients that ask for it."""
+        """OpenAI chat reports usage only to clients that request it."""
 
     @abstractmethod
     def begin(self, answer: WholeAnswer) -> list[bytes]:
-        """Begin; of the answer only its id, its model and perhaps its input are known."""
+        """Return the start; only the id, the model and perhaps the input usage are known."""
 
     @abstractmethod
     def open(self, block: BlockBegins) -> list[bytes]:
-        """Begin a block."""
+        """Return the start of a block."""
 
     @abstractmethod
     def grow(self, text: str) -> list[bytes]:
-        """Go on with the block that is open."""
+        """Return text added to the open block."""
 
     @abstractmethod
     def close(self, block: AnswerBlock) -> list[bytes]:
-        """End the block that is open; `block` has all of it."""
+        """Return the end of the open block; `block` is complete."""
 
     @abstractmethod
     def end(self, answer: WholeAnswer) -> list[bytes]:
-        """End the stream; `answer` has all of it."""
+        """Return the end of the stream; `answer` is complete."""

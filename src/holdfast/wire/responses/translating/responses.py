@@ -1,12 +1,8 @@
-"""Read OpenAI's Responses: items that are added, grow part by part, and are done.
+"""Read and write OpenAI's Responses: items that are added, extended and completed.
 
-read_responses: after reader. Whatever a stream left out of an item is taken from the item when it
-is done, and items that never came from the response that ends the stream: so a whole response is
-read as the event that ends one.
-
-Write OpenAI's Responses: items of which each is added, grows and is done, all numbered. The last
-event repeats the whole response. Thinking is the summary of a reasoning item: the sealed content is
-the provider's who thought it.
+Parts missing from a stream are taken from the completed item, and missing items from the response
+that ends the stream, so a complete response is read as that last event. Thinking is written as the
+summary of a reasoning item, because encrypted content belongs to the provider that created it.
 """
 
 from __future__ import annotations
@@ -52,8 +48,8 @@ _STOPS: dict[str, Stop] = {
     "max_output_tokens": "length",
     "content_filter": "filtered",
 }
-# A kind of event that carries a piece or the whole of a text: the block's kind, the member that
-# numbers it inside its item, and the member that has the whole.
+# Events with a piece of a text or all of it: the block's kind, the field that numbers it inside its
+# item, and the field with the complete text.
 _TEXTS: dict[str, tuple[Kind, str, str]] = {
     "response.output_text": ("text", "content_index", "text"),
     "response.refusal": ("refusal", "content_index", "refusal"),
@@ -79,18 +75,18 @@ Key = tuple[Any, ...]
 
 
 class ResponsesReader(AnswerReader):
-    """Knows of every part of an item whether it has come."""
+    """Tracks which parts of each item were received."""
 
     def __init__(self, losses: Losses) -> None:
         super().__init__(losses)
         self._seen: set[Key] = set()
-        """Parts of which something came."""
+        """Parts of which something was received."""
         self._parts: dict[int, list[Key]] = {}
-        """The parts of each item that are open."""
+        """Open parts of each item."""
         self._done: set[int] = set()
 
     def take(self, value: dict[str, Any], out: list[Piece]) -> None:
-        """Put the pieces of an event, or of a whole response, into `out`."""
+        """Append the pieces of an event, or of a complete response, to `out`."""
         kind = text(value.get("type"))
         if kind == "error" or value.get("error"):
             out.append(failure(value.get("error") or value))
@@ -118,7 +114,8 @@ class ResponsesReader(AnswerReader):
         elif kind not in _SILENT and not _belongs_to_foreign_item(kind):
             self.losses.add("the event", kind or "without a type")
 
-    # --- items that grow -----------------------------------------------------------------------
+    # --- growing items
+    # -----------------------------------------------------------------------------
 
     def _text(self, stem: str, index: int, value: dict[str, Any], out: list[Piece]) -> None:
         kind, number, whole = _TEXTS[stem]
@@ -138,7 +135,7 @@ class ResponsesReader(AnswerReader):
         self.blocks.grow(key, words, out)
 
     def _say_whole(self, key: Key, words: str, out: list[Piece]) -> None:
-        """Say a text of which no piece has come."""
+        """Append a text of which no piece was received."""
         if key not in self._seen:
             self._say(key, words, out)
 
@@ -160,10 +157,11 @@ class ResponsesReader(AnswerReader):
             self._seen.add((index, "input"))
         self.blocks.grow(key, words, out)
 
-    # --- items that are done -------------------------------------------------------------------
+    # --- completed items
+    # ---------------------------------------------------------------------------
 
     def _finish_item(self, index: int, item: dict[str, Any], out: list[Piece]) -> None:
-        """Give what is left of an item, and end its blocks."""
+        """Append the missing pieces of an item and end its blocks."""
         if index in self._done:
             return
         self._done.add(index)
@@ -218,12 +216,12 @@ class ResponsesReader(AnswerReader):
 
 
 def _belongs_to_foreign_item(kind: str) -> bool:
-    """Whether an event tells of a tool that the provider runs; its item is named at its end."""
+    """Return whether an event belongs to a provider-run tool, whose item is reported at its end."""
     return "_call" in kind or kind.startswith("response.mcp_")
 
 
 def _number(value: Any) -> int:
-    """The number of an item or a part, which a broken stream may lack."""
+    """Return the number of an item or part; 0 if a broken stream lacks it."""
     return value if isinstance(value, int) else 0
 
 
@@ -231,7 +229,7 @@ _INCOMPLETE = {"length": "max_output_tokens", "filtered": "content_filter"}
 
 
 def whole(answer: WholeAnswer) -> dict[str, Any]:
-    """A complete answer in one piece."""
+    """Return a complete response."""
     reason = _INCOMPLETE.get(answer.stop)
     return {
         "id": f"resp_{answer.id}",
@@ -277,10 +275,10 @@ def _item(block: AnswerBlock, answer_id: str, number: int) -> dict[str, Any]:
 
 
 class ResponsesWriter(AnswerWriter):
-    """Events are numbered, and each names the item that it belongs to."""
+    """Writes numbered events, each with the position of its item."""
 
     def begin(self, answer: WholeAnswer) -> list[bytes]:
-        """Begin with the empty response, twice, as the provider does."""
+        """Return the first events: the empty response twice, as the provider sends it."""
         self._id = answer.id
         self._events = 0
         self._number = -1
@@ -290,7 +288,7 @@ class ResponsesWriter(AnswerWriter):
         return self._numbered(*({"type": kind, "response": empty} for kind in kinds))
 
     def open(self, block: BlockBegins) -> list[bytes]:
-        """Add an item."""
+        """Return the events that add an item."""
         self._number += 1
         empty = AnswerBlock(block.kind, "", block.id, block.name)
         self._item = _item(empty, self._id, self._number)
@@ -303,7 +301,7 @@ class ResponsesWriter(AnswerWriter):
                 return self._numbered(call_added(self._item, self._number))
 
     def grow(self, text: str) -> list[bytes]:
-        """Go on with the item."""
+        """Return the event that extends the item."""
         match self._item["type"]:
             case "message":
                 return self._numbered(message_delta(self._item, self._number, text))
@@ -315,7 +313,7 @@ class ResponsesWriter(AnswerWriter):
                 return self._numbered(call_delta(self._item, self._number, text))
 
     def close(self, block: AnswerBlock) -> list[bytes]:
-        """Tell that the item is done, with all of it."""
+        """Return the events that complete an item."""
         item = _item(block, self._id, self._number)
         match item["type"]:
             case "message":
@@ -326,7 +324,7 @@ class ResponsesWriter(AnswerWriter):
                 return self._numbered(*call_done(item, self._number))
 
     def end(self, answer: WholeAnswer) -> list[bytes]:
-        """End with the whole response."""
+        """Return the final event with the complete response."""
         response = whole(answer)
         return self._numbered({"type": f"response.{response['status']}", "response": response})
 

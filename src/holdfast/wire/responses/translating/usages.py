@@ -1,8 +1,7 @@
-"""What an answer used, read from each dialect's report and written as another's.
+"""Read the usage report of each dialect, and write it in another.
 
-usages: after pieces, before the readers and writers. They differ in what a count includes:
-Anthropic reports cached input beside its input, Gemini thinking beside its output; OpenAI both
-within. A report is untrusted: what is no count is not carried on.
+Counts differ in what they include: Anthropic reports cached input separately, Gemini thinking
+separately; OpenAI includes both. Reports are untrusted, so invalid counts are dropped.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def _account(report: dict[str, Any]) -> dict[str, int] | None:
 
 
 def from_chat(report: dict[str, Any]) -> Spent:
-    """OpenAI chat; DeepSeek names its cached tokens otherwise."""
+    """Read OpenAI chat usage; DeepSeek uses another name for cached tokens."""
     cached = _count(inner(report, "prompt_tokens_details").get("cached_tokens"))
     return Spent(
         input=_count(report.get("prompt_tokens")),
@@ -45,7 +44,7 @@ def from_chat(report: dict[str, Any]) -> Spent:
 
 
 def from_responses(report: dict[str, Any]) -> Spent:
-    """OpenAI Responses."""
+    """Read OpenAI Responses usage."""
     return Spent(
         input=_count(report.get("input_tokens")),
         output=_count(report.get("output_tokens")),
@@ -56,7 +55,7 @@ def from_responses(report: dict[str, Any]) -> Spent:
 
 
 def from_anthropic(report: dict[str, Any]) -> Spent:
-    """Anthropic, whose input is without what was read from the cache and put into it."""
+    """Read Anthropic usage, whose input excludes cached and newly cached tokens."""
     cached = _count(report.get("cache_read_input_tokens"))
     written = _count(report.get("cache_creation_input_tokens"))
     return Spent(
@@ -70,7 +69,7 @@ def from_anthropic(report: dict[str, Any]) -> Spent:
 
 
 def from_gemini(report: dict[str, Any]) -> Spent:
-    """Gemini, whose output is without thinking."""
+    """Read Gemini usage, whose output excludes thinking."""
     thinking = _count(report.get("thoughtsTokenCount"))
     prompt = _count(report.get("promptTokenCount"))
     return Spent(
@@ -90,7 +89,7 @@ def _told(report: dict[str, Any], usage: Spent) -> dict[str, Any]:
 
 
 def to_chat(usage: Spent) -> dict[str, Any]:
-    """OpenAI chat; its clients take the three sums for granted."""
+    """Return OpenAI chat usage; clients require the three sums."""
     shown, written = usage.input or 0, usage.output or 0
     report: dict[str, Any] = {"prompt_tokens": shown, "completion_tokens": written}
     report["total_tokens"] = shown + written
@@ -102,7 +101,7 @@ def to_chat(usage: Spent) -> dict[str, Any]:
 
 
 def to_responses(usage: Spent) -> dict[str, Any]:
-    """OpenAI Responses, which has all of its counts always."""
+    """Return OpenAI Responses usage, with all counts."""
     shown, written = usage.input or 0, usage.output or 0
     report = {
         "input_tokens": shown,
@@ -115,7 +114,7 @@ def to_responses(usage: Spent) -> dict[str, Any]:
 
 
 def to_anthropic(usage: Spent) -> dict[str, Any]:
-    """Anthropic: cached input stands apart, and is left out where nobody reported it."""
+    """Return Anthropic usage; cached input is separate, and omitted if not reported."""
     apart = (usage.cached or 0) + (usage.written or 0)
     report: dict[str, Any] = {"input_tokens": max((usage.input or 0) - apart, 0)}
     if usage.written is not None or usage.cached is not None:
@@ -128,7 +127,7 @@ def to_anthropic(usage: Spent) -> dict[str, Any]:
 
 
 def to_gemini(usage: Spent) -> dict[str, Any]:
-    """Gemini: thinking stands apart from the output."""
+    """Return Gemini usage; thinking is separate from the output."""
     shown, written = usage.input or 0, usage.output or 0
     thinking = min(usage.thinking or 0, written)
     report: dict[str, Any] = {"promptTokenCount": shown}
