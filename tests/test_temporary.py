@@ -70,11 +70,11 @@ def test_no_descriptor_stays_open_and_no_folder_stays_behind(folders: Path, fail
     descriptors = Path("/proc/self/fd")
     if not descriptors.exists():
         pytest.skip("this system does not list open descriptors")
-    before = sorted(os.listdir(descriptors))
+    before = sorted(descriptors.iterdir())
     with suppress(ZeroDivisionError), temporary_folder("test"):
         if fails:
             raise ZeroDivisionError
-    assert sorted(os.listdir(descriptors)) == before
+    assert sorted(descriptors.iterdir()) == before
     assert list(folders.iterdir()) == []
 
 
