@@ -239,7 +239,7 @@ def test_who_leaves_before_the_answer_pays_what_it_may_have_been() -> None:
 
 async def _earliest_expiry(store: Store) -> float:
     assert isinstance(store, SqliteStore)
-    expiry = await store._read(
+    expiry = await store._readers.read(
         lambda db: db.execute("SELECT min(expires_at) FROM reservations").get
     )
     return float(expiry)
