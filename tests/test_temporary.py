@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,19 @@ def test_a_folder_is_removed_at_its_end() -> None:
         age(folder.parent)
         assert remove_stale_folders() == 0
     assert not folder.parent.exists()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_no_descriptor_stays_open_and_no_folder_stays_behind(folders: Path, fails: bool) -> None:
+    descriptors = Path("/proc/self/fd")
+    if not descriptors.exists():
+        pytest.skip("this system does not list open descriptors")
+    before = sorted(descriptors.iterdir())
+    with suppress(ZeroDivisionError), temporary_folder("test"):
+        if fails:
+            raise ZeroDivisionError
+    assert sorted(descriptors.iterdir()) == before
+    assert list(folders.iterdir()) == []
 
 
 def test_folders_that_are_not_ours_stay(folders: Path) -> None:

@@ -75,6 +75,7 @@ def _instrument(node: Any, file: str, qualified: str, *, inside: bool) -> None:
 def _note_first(function: ast.FunctionDef | ast.AsyncFunctionDef, key: tuple[str, str]) -> None:
     first = 1 if ast.get_docstring(function, clean=False) is not None else 0
     called = ast.Name(_ADD, ast.Load())
-    note = ast.Expr(ast.Call(called, [ast.Constant(key)], []))
+    place_name = ast.Tuple([ast.Constant(part) for part in key], ast.Load())
+    note = ast.Expr(ast.Call(called, [place_name], []))
     place = function.body[min(first, len(function.body) - 1)]
     function.body.insert(first, ast.fix_missing_locations(ast.copy_location(note, place)))

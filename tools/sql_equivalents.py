@@ -13,6 +13,9 @@ EQUIVALENT: dict[str, str] = {
     # DELETE FROM tools WHERE workspace = ? AND owner = ? AND number = ? AND sha256 = ?
     "sqlite-a26d091ae008-0": _BY_NUMBER,
     "sqlite-a26d091ae008-1": _BY_NUMBER,
+    # DELETE FROM daily_usage WHERE workspace = ?1 AND owner = ?2 AND day < ?3
+    "sqlite-92717ad4515e-0": _OVER,
+    "sqlite-92717ad4515e-1": _OVER,
     # DELETE FROM holdfast.daily_usage WHERE workspace = $1 AND username = $2 AND day < $3
     "postgres-bc889946fcb9-0": _OVER,
     "postgres-bc889946fcb9-1": _OVER,

@@ -37,6 +37,13 @@ def test_a_page_that_an_e_book_lists_5000_times_is_read_once() -> None:
     assert extract(attack, "epub").text.count("again") == 20_000
 
 
+def test_a_page_that_an_e_book_lists_and_lacks_is_told_and_the_others_are_read() -> None:
+    lacking = book('<itemref idref="c"/><item id="d" href="d.xhtml"/><itemref idref="d"/>', "<p>a")
+    extracted = extract(lacking, "epub")
+    assert extracted.text == "a"
+    assert extracted.note == "1 of 2 parts could not be read"
+
+
 def test_an_e_book_whose_items_share_one_page_has_it_once() -> None:
     items = "".join(f'<item id="i{n}" href="c.xhtml"/><itemref idref="i{n}"/>' for n in range(50))
     assert extract(book(items, "<p>again</p>"), "epub").text == "again"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from holdfast.engine import Holdfast
 from holdfast.jobs import Attempt, Worker, background
+from holdfast.jobs.running import handlers
 from holdfast.jobs.sweeping import JOB, KEPT_SECONDS, KIND, Sweeper
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store, open_store
@@ -41,6 +42,24 @@ def test_content_past_its_time_and_of_closed_sessions_goes_in_every_workspace() 
         for scope in (HERE, OTHER_WORKSPACE):
             left = await store.refs(scope.of(""))
             assert [info.ref_id for info in left] == [content("kept").ref_id]
+
+    asyncio.run(work())
+
+
+def test_a_sweep_goes_by_the_clock_that_its_worker_is_given() -> None:
+    async def work() -> None:
+        clock = Clock()
+        store = open_memory(clock=clock)
+        await store.put(HERE, [content("left")])
+        await store.add_turn(HERE, turn(1), session(updated_at=clock.now), {})
+        clock.advance(9 * DAY)
+        await store.jobs.enqueue(Scope(), [JOB])
+        (job,) = await store.jobs.claim(Claim(kinds=(KIND,)))
+        await handlers(store, Settings(retain_days=10), clock)[KIND](job)
+        assert await store.session(HERE) is not None
+        clock.advance(2 * DAY)
+        await handlers(store, Settings(retain_days=10), clock)[KIND](job)
+        assert await store.session(HERE) is None
 
     asyncio.run(work())
 

@@ -73,6 +73,9 @@ def raises(error: BaseException) -> Handler:
 def run(work: Callable[[], Awaitable[None]]) -> None:
     async def main() -> None:
         await work()
+        await asyncio.sleep(0)  # what was cancelled ends in this step
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not left, "a worker that has ended leaves no task behind"
 
     asyncio.run(main())
 

@@ -66,6 +66,27 @@ def test_processes_on_one_store_admit_together_what_fits(opener: Opener) -> None
     opener.run(work)
 
 
+def test_neither_tokens_nor_dollars_of_others_count(opener: Opener) -> None:
+    spent = {
+        OTHER_USER: Amount(11, 0.5),
+        HERE: Amount(),
+        OTHER_WORKSPACE: Amount(13, 2.5),
+        Scope("bob", "red"): Amount(17, 4.5),
+    }
+
+    async def work(store: Store) -> None:
+        for scope, amount in spent.items():
+            if amount != Amount():
+                await store.ledger.reserve(scope, call("t", 20), LIMITS, 0.0)
+                await store.ledger.settle(scope, call("t", 20), amount)
+                await store.ledger.reserve(scope, call("open", amount.tokens), LIMITS, 0.0)
+        for scope, amount in spent.items():
+            use = await use_of(store, scope)
+            assert (use.used, use.reserved) == (amount, Amount(amount.tokens))
+
+    opener.run(work)
+
+
 def test_a_token_that_is_open_is_refused_and_counts_once(opener: Opener) -> None:
     async def work(store: Store) -> None:
         await store.ledger.reserve(HERE, call("same", 10), LIMITS, 0.0)
