@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import apsw
 import pytest
 
-from tests.store.harness import Opener, has_postgres
+from tests.store.harness import ChangeTable, Opener, has_postgres
 from tests.store.postgres_server import (
     postgres_server,
     postgres_store_url,
@@ -39,3 +40,23 @@ def opener(store_url: str) -> Opener:
 @pytest.fixture
 def sqlite(tmp_path: Path) -> Opener:
     return Opener(f"sqlite:///{tmp_path}/store/holdfast.db")
+
+
+@pytest.fixture
+def change_table(store_url: str, request: pytest.FixtureRequest) -> ChangeTable:
+    """Changes rows behind the back of the store; a store in memory is skipped."""
+    kind = Opener(store_url).kind
+    if kind == "memory":
+        pytest.skip("nobody else can reach into memory")
+
+    async def change(table: str, assignment: str, where: str) -> None:
+        statement = f"UPDATE {{}}{table} SET {assignment} WHERE {where}"
+        if kind == "sqlite":
+            db = apsw.Connection(store_url.removeprefix("sqlite:///"))
+            db.execute(statement.format(""))
+            db.close()
+        else:
+            server = request.getfixturevalue("postgres_server")
+            await server.execute(statement.format("holdfast."), store_url)
+
+    return change

@@ -55,6 +55,10 @@ class Opener:
         return asyncio.run(main())
 
 
+ChangeTable = Callable[[str, str, str], Awaitable[None]]
+"""Changes rows of a table: its name, an assignment, and a condition."""
+
+
 def has_postgres() -> bool:
     return importlib.util.find_spec("holdfast.store.postgres.store") is not None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import apsw
 import msgspec
 import pytest
 
@@ -16,6 +15,7 @@ from tests.store.harness import (
     HERE,
     OTHER_USER,
     OTHER_WORKSPACE,
+    ChangeTable,
     Opener,
     content,
     exported,
@@ -184,23 +184,12 @@ def test_an_answer_that_cannot_be_kept_is_refused(opener: Opener, wrong: dict[st
 
 
 def test_a_damaged_answer_is_never_given_and_verify_removes_it(
-    store_url: str, request: pytest.FixtureRequest
+    opener: Opener, change_table: ChangeTable
 ) -> None:
-    opener = Opener(store_url)
-    if opener.kind == "memory":
-        pytest.skip("nobody else can reach into memory")
-
     async def work(store: Store) -> None:
         await store.answers.put(HERE, kept("whole"))
         await store.answers.put(HERE, kept("damaged"))
-        if opener.kind == "sqlite":
-            db = apsw.Connection(store_url.removeprefix("sqlite:///"))
-            db.execute("UPDATE answers SET data = 'x' WHERE id = 'damaged'")
-            db.close()
-        else:
-            server = request.getfixturevalue("postgres_server")
-            change = "UPDATE holdfast.answers SET data = 'x' WHERE id = 'damaged'"
-            await server.execute(change, store_url)
+        await change_table("answers", "data = 'x'", "id = 'damaged'")
         assert await store.answers.get(HERE, "damaged") is None
         assert [each.id for each in await store.answers.latest(HERE)] == ["whole"]
         assert [damage.why for damage in await store.verify(HERE)] == [DAMAGE]

@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import apsw
 import msgspec
 import pytest
 
@@ -24,6 +23,7 @@ from tests.store.harness import (
     HERE,
     OTHER_USER,
     OTHER_WORKSPACE,
+    ChangeTable,
     Opener,
     content,
     exported,
@@ -278,22 +278,11 @@ def test_facts_are_exported_and_restored_once(opener: Opener) -> None:
 
 
 def test_a_damaged_fact_is_never_served_and_verify_removes_it(
-    store_url: str, request: pytest.FixtureRequest
+    opener: Opener, change_table: ChangeTable
 ) -> None:
-    opener = Opener(store_url)
-    if opener.kind == "memory":
-        pytest.skip("nobody else can reach into memory")
-
     async def work(store: Store) -> None:
         await store.facts.add(HERE, [new("Whole", 1), new("Damaged", 2)])
-        if opener.kind == "sqlite":
-            db = apsw.Connection(store_url.removeprefix("sqlite:///"))
-            db.execute("UPDATE facts SET text = 'Forged' WHERE text = 'Damaged'")
-            db.close()
-        else:
-            server = request.getfixturevalue("postgres_server")
-            change = "UPDATE holdfast.facts SET text = 'Forged' WHERE text = 'Damaged'"
-            await server.execute(change, store_url)
+        await change_table("facts", "text = 'Forged'", "text = 'Damaged'")
         assert await texts(store) == ["Whole"]
         assert [damage.why for damage in await store.verify(HERE)] == [DAMAGE]
         assert await store.verify(HERE) == []

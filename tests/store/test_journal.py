@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import apsw
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,6 +16,7 @@ from tests.store.harness import (
     HERE,
     OTHER_USER,
     OTHER_WORKSPACE,
+    ChangeTable,
     Clock,
     Opener,
     exported,
@@ -148,23 +148,11 @@ def test_journals_are_exported_and_restored_once(opener: Opener) -> None:
 
 
 def test_a_damaged_entry_is_an_error_and_verify_names_it(
-    store_url: str, request: pytest.FixtureRequest
+    opener: Opener, change_table: ChangeTable
 ) -> None:
-    opener = Opener(store_url)
-    if opener.kind == "memory":
-        pytest.skip("nobody else can reach into memory")
-
     async def work(store: Store) -> None:
         await store.journal.append(HERE, "run", [b"one", b"two", b"three"])
-        if opener.kind == "sqlite":
-            db = apsw.Connection(store_url.removeprefix("sqlite:///"))
-            db.execute("UPDATE journal SET data = 'x' WHERE sequence = 2")
-            db.close()
-        else:
-            server = request.getfixturevalue("postgres_server")
-            await server.execute(
-                "UPDATE holdfast.journal SET data = 'x' WHERE sequence = 2", store_url
-            )
+        await change_table("journal", "data = 'x'", "sequence = 2")
         with pytest.raises(DamagedContentError) as caught:
             await store.journal.read(HERE, "run")
         assert "two" not in str(caught.value)

@@ -12,7 +12,17 @@ from holdfast.store import Store
 from holdfast.store.protocol import GRACE_SECONDS
 from holdfast.store.rules import SUMMARY_DAMAGE
 from holdfast.store.sqlite.driver import APPLICATION_ID
-from tests.store.harness import HERE, OTHER_USER, Opener, content, exported, lines_of, session, turn
+from tests.store.harness import (
+    HERE,
+    OTHER_USER,
+    ChangeTable,
+    Opener,
+    content,
+    exported,
+    lines_of,
+    session,
+    turn,
+)
 
 LONG = b"The build failed. " * 40
 
@@ -111,24 +121,12 @@ def test_a_key_that_names_nothing_is_refused(opener: Opener, key: str) -> None:
 
 
 def test_a_damaged_summary_is_never_served_and_verify_removes_it(
-    store_url: str, request: pytest.FixtureRequest
+    opener: Opener, change_table: ChangeTable
 ) -> None:
-    opener = Opener(store_url)
-    if opener.kind == "memory":
-        pytest.skip("nobody else can reach into memory")
-
     async def work(store: Store) -> None:
         await store.put_summary(HERE, "whole", LONG)
         await store.put_summary(HERE, "damaged", LONG + b"!")
-        if opener.kind == "sqlite":
-            change = "UPDATE summaries SET data = 'x' WHERE key = 'damaged'"
-            db = apsw.Connection(store_url.removeprefix("sqlite:///"))
-            db.execute(change)
-            db.close()
-        else:
-            server = request.getfixturevalue("postgres_server")
-            change = "UPDATE holdfast.summaries SET data = 'x' WHERE key = 'damaged'"
-            await server.execute(change, store_url)
+        await change_table("summaries", "data = 'x'", "key = 'damaged'")
         assert await store.summary(HERE, "damaged") is None
         assert [damage.why for damage in await store.verify(HERE)] == [SUMMARY_DAMAGE]
         assert await store.verify(HERE) == []

@@ -17,6 +17,7 @@ from tests.store.harness import (
     HERE,
     OTHER_USER,
     OTHER_WORKSPACE,
+    ChangeTable,
     Opener,
     exported,
     lines_of,
@@ -353,22 +354,11 @@ def test_what_cannot_be_stored_is_refused_without_its_content(
 
 
 def test_a_damaged_turn_is_never_served_and_verify_tells(
-    store_url: str, request: pytest.FixtureRequest
+    opener: Opener, change_table: ChangeTable
 ) -> None:
-    opener = Opener(store_url)
-    if opener.kind == "memory":
-        pytest.skip("nobody else can reach into memory")
-
     async def work(store: Store) -> None:
         await remember(store, HERE, said("whole"), said("damaged"))
-        change = "UPDATE {} SET data = 'x' WHERE number = 2"
-        if opener.kind == "sqlite":
-            db = apsw.Connection(store_url.removeprefix("sqlite:///"))
-            db.execute(change.format("remembered"))
-            db.close()
-        else:
-            server = request.getfixturevalue("postgres_server")
-            await server.execute(change.format("holdfast.remembered"), store_url)
+        await change_table("remembered", "data = 'x'", "number = 2")
         assert await contents(store, HERE) == ["whole"]
         assert len(await store.verify(HERE)) == 1
         await store.delete_session(HERE)

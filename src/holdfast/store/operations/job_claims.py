@@ -51,6 +51,11 @@ class Lease(NamedTuple):
     seconds: float
     now: JobTime
 
+    @property
+    def values(self) -> Values:
+        """The values of the statements that claim."""
+        return {"token": self.token, "seconds": self.seconds, **self.now._asdict()}
+
 
 class OwnersAtPlace(NamedTuple):
     """The owners whose turn it is at a place."""
@@ -226,10 +231,7 @@ class OneByOne(JobSelection):
                     Scope(user, workspace),
                     kind=kind,
                     priority=priority,
-                    token=lease.token,
-                    seconds=lease.seconds,
-                    ticks=lease.now.ticks,
-                    wall=lease.now.wall,
+                    **lease.values,
                 )
                 if not rows:
                     break
@@ -304,10 +306,7 @@ class InFunction(JobSelection):
                 _EVERYBODY,
                 kind=kind,
                 priority=priority,
-                token=lease.token,
-                seconds=lease.seconds,
-                ticks=lease.now.ticks,
-                wall=lease.now.wall,
+                **lease.values,
                 workspaces=[workspace for (workspace, _), _ in shares],
                 owners=[user for (_, user), _ in shares],
                 shares=[share for _, share in shares],
