@@ -531,8 +531,9 @@ def test_no_tool_is_set_aside_for_nobody_would_answer_for_it() -> None:
     with Upstream(says("Fine.")) as upstream:
 
         async def work() -> None:
-            async with Holdfast.open("memory:") as engine:
-                engine.options = msgspec.structs.replace(engine.options, lazy=rules)
+            async with Holdfast.open("memory:") as opened:
+                options = msgspec.structs.replace(opened.options, lazy=rules)
+                engine = opened.with_parts(options=options)
                 async with client_of(upstream, engine=engine) as client:
                     await client.chat([{"role": "user", "content": "Hello."}], tools=tools)
 

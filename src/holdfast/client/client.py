@@ -23,7 +23,7 @@ from holdfast.client.exchange import Answered, Exchange
 from holdfast.client.pace import Pace
 from holdfast.client.replies import ClientReport, Part, Reply
 from holdfast.client.transports import OFFLINE, Plugin, Transport, open_transport
-from holdfast.engine import Holdfast, Session
+from holdfast.engine import Holdfast, Observation, Session
 from holdfast.errors import BudgetExceededError, PrivacyError, SettingsError, StoreError
 from holdfast.faults import Faults, logged_faults
 from holdfast.fitting import FitOptions, FitState, Fitted, shared_engine
@@ -324,10 +324,8 @@ class Client:
             self.budget.track_usage(self.transport.provider, report or fitted.count, id_)
         number, unwritten = 0, ""
         with faults.caught("record"):
-            recording = self.engine.observe(
-                session,
-                last,
-                answered.usages if parse is None else report,
+            observation = Observation(
+                usage=answered.usages if parse is None else report,
                 expanded=exchange.expanded,
                 hidden=exchange.hidden,
                 milliseconds=(time.perf_counter() - started) * 1000,
@@ -336,6 +334,7 @@ class Client:
                 billed=self.transport.billed,
                 first=fitted.count,
             )
+            recording = self.engine.sessions.record(session, last, observation)
             number, unwritten = await self._written(recording)
         dialect = self.transport.dialect
         return Reply(

@@ -239,7 +239,8 @@ class HiddenCalls:
 
     def _begin(self) -> Expansions:
         engine, request = self._engine, self._request
-        self._finder = ToolFinder(request.asked, request.sent, engine.workers, engine.tool_embedder)
+        embedder = engine.parts.tool_embedder
+        self._finder = ToolFinder(request.asked, request.sent, engine.workers, embedder)
         return Expansions(
             engine,
             self._caps,

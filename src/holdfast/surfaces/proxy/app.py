@@ -1,7 +1,8 @@
-"""The providers' paths: every request is routed and answered, even after internal errors.
+"""Route and answer every request on the providers' paths.
 
-Only this module turns errors into responses in the client's dialect. Internal errors are reported
-by their place, never by their text.
+app: after exchange, before gate. Only this file turns errors into responses in the client's
+dialect. An internal error is reported by its place in the code, never by its text, which may hold
+content.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ TAKING_SECONDS = 300.0
 """How long a client may leave a piece of its answer untaken: its upstream is held meanwhile."""
 
 _TURN_SECONDS = 0.005
-"""Seconds that one response or body may use the loop before others get a turn."""
+"""Seconds for which the pieces of one response or one body are handled before other requests get a
+turn."""
 _AT_ONCE = 262_144
 """Bytes of a stream that are sent in one step: each is copied twice on its way to the socket."""
 HANG_UP = "holdfast.hang_up"
@@ -113,7 +115,7 @@ class ProxyApp:
             await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
             if watch.done() and (failure := watch.exception()) is not None:
                 self.service.faults("").add("background", failure)
-                await work  # it failed, so the client's state is unknown
+                await work  # it failed, which does not mean that the client left
         finally:
             watch.cancel()
             if not work.done():
@@ -138,7 +140,7 @@ class ProxyApp:
             try:
                 async with asyncio.timeout(TAKING_SECONDS):
                     await send(message)
-            except OSError:  # includes timeouts: the client is gone
+            except OSError:  # includes TimeoutError: the client is gone
                 raise asyncio.CancelledError from None
             seen.client += time.perf_counter() - began
 
@@ -217,9 +219,9 @@ class ProxyApp:
             asked.seen.slot = await self.service.admission.enter(tenant, asked.by_name)
 
     async def _unedited(self, asked: ClientRequest, faults: Faults, send: Send) -> None:
-        """Forward the client's own bytes and the response, with as little of our code as possible.
+        """Pass the client's bytes and the response on, running as little of our code as we can.
 
-        A request to a model may contain text that a privacy policy masks.
+        Refuse requests to a model if the privacy policy masks content.
         """
         if asked.scope["method"] == "POST":
             check_unmasked(self.service.settings.privacy_policy)
@@ -233,7 +235,7 @@ class ProxyApp:
         await self._forward(asked, upstream, send, more={WARNING: "; ".join(warnings)})
 
     async def _by_model(self, asked: ClientRequest, there: Route, send: Send) -> None:
-        """Send a request unedited to the upstream for its model."""
+        """Send an unedited request to the upstream that serves its model."""
         service = self.service
         incoming = await self._incoming(asked, there, Switches())
         work = partial(read, incoming.body, there.dialect, limits=service.limits)
@@ -304,7 +306,7 @@ class ProxyApp:
         if models is not None:
             await _send(send, models)
             return
-        # A family's public API does not have the paths of its subscriptions.
+        # The public API of a family lacks the paths of its subscriptions.
         if upstream is None or (upstream.is_official and only_address(path)):
             raise unanswered(method, path, family, names.get("host", ""))
         await self._forward(asked, upstream, send, asked.seen.timed)
@@ -327,7 +329,7 @@ class ProxyApp:
         sending = calls.send(call, raw=True)
         try:
             async with timed(sending) as reply:
-                # A body is decompressed before it is read.
+                # Decompress a response that is read on its way.
                 returned = returned_headers(reply.headers, changed=is_guarded) | dict(more or {})
                 await _send(send, Outcome(reply.status, returned, reply.chunks()))
         except UpstreamError as error:
@@ -358,7 +360,7 @@ def _told(error: HoldfastError, dialect: str) -> Outcome:
 
 
 def _with_warnings(outcome: Outcome, faults: Faults) -> Outcome:
-    """Return the outcome with headers that report the internal errors of the request."""
+    """Return a response whose headers report the internal errors that the request survived."""
     if not faults:
         return outcome
     warnings = filter(None, (*faults.warnings, outcome.headers.get(WARNING, "")))
@@ -391,7 +393,7 @@ async def _send(send: Send, outcome: Outcome, array: ArrayWriter | None = None) 
         await send({"type": "http.response.body", "body": body})
         return
     try:
-        # before the head: after a failure up to here the request can still be sent unedited
+        # before the head: on an error until then, the request can be sent unedited
         pieces = aiter(body)
         await send(start)
         since = time.monotonic()
@@ -427,7 +429,7 @@ _STATUS: tuple[tuple[type[HoldfastError], int], ...] = (
 
 
 def status_of(error: HoldfastError) -> int:
-    """Return the HTTP status of an error."""
+    """Return the HTTP status for one of our errors."""
     if isinstance(error, UpstreamError | OverloadedError):
         return error.status
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 502)

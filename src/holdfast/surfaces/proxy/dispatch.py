@@ -1,7 +1,8 @@
-"""The upstream of one request: the first that responds is used for all its calls.
+"""Send one request to the first upstream that answers, and its follow-up requests to the same one.
 
-If an upstream cannot be reached, or returns 429 or 5xx before its first byte, the next one is used.
-A changed model name or dialect for it is an edit in the record.
+dispatch: after translated, before preparing. An upstream that cannot be reached, or returns 429 or
+5xx before its first byte, is skipped for the next. A changed model name or dialect is recorded as
+an edit like any other.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from holdfast.wire.chained import held_fields
 CREATING = frozenset({"openai-responses", "openai-chat", "anthropic"})
 """Dialects whose answers name objects that a later request may refer to."""
 _NEXT = frozenset({429, 500, 502, 503, 504, 529})
-"""Statuses of a busy or failed upstream, after which the next one is tried."""
+"""Statuses after which the next upstream is tried: this one is busy or down."""
 
 
 class Dispatch:
@@ -46,15 +47,15 @@ class Dispatch:
         self.asked_model = model
         self.targets = service.upstreams.targets(incoming.route.dialect, model)
         self.is_signed = False
-        """Whether the request is sent with the client's signature, and so unchanged."""
+        """Whether the request is sent with the client's signature, and therefore unedited."""
         if signature_of(incoming.headers):
             self._keep_signature()
         if not self.targets:
             service.check_offline(incoming.route.family)
         self._passed: list[str] = []
-        """Upstreams that failed, with the reasons."""
+        """Upstreams that failed, with the reason."""
         self._lost: tuple[str, ...] = ()
-        """Fields that the other dialect does not have."""
+        """Fields that the other dialect cannot express."""
         self.calls = UpstreamCalls(service, incoming.headers, incoming.query, incoming.seen)
         self._tokens: int | None = None
 
@@ -62,14 +63,14 @@ class Dispatch:
         """Ask the vendor alone, by the very name, unless there is a key to ask others with."""
         keyed = tuple(t for t in self.targets if not t.upstream.takes_clients_key)
         if self.targets[:1] == keyed[:1]:
-            self.targets = keyed  # edits for these invalidate every signature
+            self.targets = keyed  # the signature does not cover the edits made for these targets
             return
         self.is_signed = True
         self.targets = (self.targets[0]._replace(model=self.asked_model),)
 
     @property
     def target(self) -> Target | None:
-        """The upstream that is next, or has responded; None for the offline model."""
+        """The target that is tried next or has answered; None for the offline model."""
         return self.targets[0] if self.targets else None
 
     @property
@@ -83,13 +84,13 @@ class Dispatch:
         return bool(self._passed)
 
     def leave_out(self, takes: Callable[[str], bool]) -> None:
-        """Leave out fallbacks whose models do not accept the fitted request."""
+        """Remove the fallbacks whose models cannot take a request that fits the first one."""
         fallbacks = (target for target in self.targets[1:] if takes(target.model))
         self.targets = (*self.targets[:1], *fallbacks)
 
     @property
     def headers(self) -> dict[str, str]:
-        """Return headers that name the upstream, the failed ones, and fields that were lost."""
+        """Response headers that name the upstream, those that failed, and omitted fields."""
         if self.target is None:
             return {}
         told = {f"{PREFIX}upstream": self.target.name}
@@ -101,7 +102,7 @@ class Dispatch:
 
     @property
     def edit(self) -> Edit | None:
-        """Return the edit for the upstream; None if the request was sent where the client asked."""
+        """The edit for a changed target; None if the request was sent as the client asked."""
         target = self.target
         if target is None or (self._is_native(target) and not self._passed):
             return None
@@ -134,7 +135,7 @@ class Dispatch:
                     break
                 await stack.aclose()
                 self.targets = self.targets[1:]
-            self.targets = self.targets[:1]  # later calls use the upstream of the first one
+            self.targets = self.targets[:1]  # follow-up requests are sent to the same target
             yield reply
 
     async def _tried(
@@ -171,7 +172,7 @@ class Dispatch:
             return self._translated(target, request)
         path, query = quote(incoming.path, safe=SAFE), incoming.query
         if incoming.route.dialect == "converse":
-            path = incoming.raw_path  # the slashes of an ARN are escaped, and signed in that form
+            path = incoming.raw_path  # the slashes of an ARN are escaped, and signed in this form
         if target.model != self.asked_model:
             if incoming.route.model:
                 path = translated_path(target, streams=incoming.route.streams)
@@ -233,5 +234,5 @@ class Dispatch:
 
 
 def _as_events(query: str) -> str:
-    """Request a stream of events from Gemini; the client's format is derived from it."""
+    """Return a query that asks Gemini for events, from which we build the client's format."""
     return "&".join(filter(None, (without("alt", query), "alt=sse")))

@@ -1,7 +1,8 @@
-"""Decompression of a request's body by its `content-encoding`, with the limits of a plain body.
+"""Decompress a request's body, with the same size limit as an uncompressed one.
 
-app decompresses bodies that it reads and forwards others unchanged. Codex sends zstd, and HTTP
-clients can be configured to send gzip; the upstream gets the decompressed body.
+encodings: before app, which decompresses the bodies that it reads and passes others unchanged.
+Codex sends zstd, and HTTP clients can be configured for gzip; the upstream gets the decompressed
+body.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ import zstandard
 from holdfast.errors import LimitError, WireError
 
 ACCEPTED = "gzip, deflate, zstd"
-"""Accepted compressions of a body."""
+"""The encodings that a client may use."""
 
 _MOST_LAYERS = 2
-"""Encodings of one body; a third is an attack, because each multiplies the size of one byte."""
+"""Encodings of one body; a third is an attack, because each multiplies the size."""
 _MOST_FRAMES = 1_000
 """Parts that follow each other in one body; without an end, empty ones would keep us for long."""
 _SIP = 512
-"""Bytes read at once: four of zstd may represent 128 KiB, so these 16 MiB."""
+"""Bytes that are decompressed at once: four of zstd may expand to 128 KiB, so these to 16 MiB."""
 _MOST_WINDOW = 8 * 2**20
 """Bytes of memory that a zstd frame may ask for (RFC 9659 allows no more in HTTP)."""
 
@@ -32,11 +33,11 @@ class UnknownEncodingError(WireError):
 
 
 def unpacked(body: bytes, encoding: str, most: int) -> bytes:
-    """Return the decompressed body, of at most `most` bytes.
+    """Return the body without its encodings, at most `most` bytes.
 
     Raises:
         UnknownEncodingError: an encoding is none of `ACCEPTED`.
-        LimitError: the body is larger than allowed.
+        LimitError: the decompressed body is too large.
         WireError: the body does not match its encoding.
     """
     names = [name.strip().lower() for name in encoding.split(",")]
@@ -72,7 +73,7 @@ def _within(most: int, name: str, body: bytes) -> bytes:
                 )
             pieces.append(piece)
     except (zlib.error, zstandard.ZstdError, EOFError):
-        # Not chained: a library's error may quote the bytes.
+        # Not chained: the message of a library may quote the bytes.
         raise WireError(
             f"the body is not packed as {name}",
             where="content-encoding",
@@ -114,7 +115,7 @@ _READERS: Mapping[str, Callable[[bytes], _Reader]] = {
 
 
 def _pieces(body: bytes, begin: Callable[[bytes], _Reader]) -> Iterator[bytes]:
-    """Yield the body's pieces: gzip members (RFC 1952) and zstd frames (RFC 8878) may repeat."""
+    """Yield the contents of a body: several gzip members (RFC 1952) or zstd frames (RFC 8878)."""
     at = 0
     for _ in range(_MOST_FRAMES):
         reader = begin(body)

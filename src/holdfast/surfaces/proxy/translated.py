@@ -1,6 +1,7 @@
-"""Requests to an upstream in another dialect than the client's, and their responses.
+"""Call an upstream in another dialect than the client's: translate the request and the response.
 
-Fields that cannot be translated are listed for the client and the record.
+translated: before dispatch. Fields that cannot be translated are named, for the client and the
+record.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _PATHS = {
 SAFE = "/:@!$&'()*+,;=~"
 """Characters that need no escape in a path (RFC 3986, 3.3)."""
 _MOST_NAMED = 8
-"""Maximum number of losses listed one by one: a header has no room for two hundred images."""
+"""Losses that are named one by one: a header has no room for a list of two hundred images."""
 
 
 class TranslatedRequest(NamedTuple):
@@ -63,9 +64,9 @@ def translated_request(
 async def translated_reply(
     reply: Reply, target: Target, to: str, most: int, custom: frozenset[str]
 ) -> tuple[Reply, tuple[str, ...]]:
-    """Return the upstream's response in the dialect `to`, and the losses of a complete one.
+    """Yield the response in the dialect `to`, and the fields of it that cannot be translated.
 
-    At most `most` bytes of a complete response are read.
+    At most `most` bytes of a whole response are read.
     """
     speaks, model = target.dialect, target.model
     if reply.status < 400 and is_stream(reply):
