@@ -257,7 +257,7 @@ class Holdfast:
             self.scope,
             count=count_text,
             embedder=self.parts.embedder,
-            held=self.parts.held,
+            arrays=self.parts.arrays,
             clock=self.parts.clock,
         )
 

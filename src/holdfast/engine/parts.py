@@ -57,7 +57,7 @@ class EngineParts:
     """Embeds tools for their search; None to compare words only."""
     live: LiveSessions = field(default_factory=LiveSessions)
     """Sessions in memory; one memory bound covers all scopes."""
-    held: ArrayCache = field(default_factory=ArrayCache)
+    arrays: ArrayCache = field(default_factory=ArrayCache)
     """Search arrays of the scopes that recall used last."""
 
     @cached_property
