@@ -193,9 +193,9 @@ def _drafts(
             yield _ToolResult(f"{name}_{n}", tool, result.text)
 
 
-def _query(asked: Conversation, parts: Spoken) -> str:
+def _query(asked: Conversation, parts: RequestParts) -> str:
     """Return the question of the user's turn."""
-    return "\n".join(filter(None, map(said_in, asked.messages[parts.stop :])))
+    return "\n".join(filter(None, map(message_text, asked.messages[parts.stop :])))
 
 
 def _size(content: Conversation | tuple[Message, ...]) -> int:

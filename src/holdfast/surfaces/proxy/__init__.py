@@ -1,6 +1,6 @@
 """The proxy: point any client at it, and its requests fit.
 
-routes → switches → upstreams → telemetry → service → exchange → counting → app → safety → gate →
-server; each uses only files before it. The offline model answers where there is no upstream.
-telemetry writes metrics, logs and traces from the facts that seen collects.
+Order of imports: routes → switches → upstreams → sending → expansions → telemetry → service →
+exchange → counting → app → safety → gate → server. offline answers if there is no upstream.
+telemetry writes the metrics, logs and spans that seen collects.
 """

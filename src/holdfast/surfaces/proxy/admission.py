@@ -1,10 +1,9 @@
-"""Decide which requests are handled now, which wait, and which are refused with `Retry-After`.
+"""Admission of requests: those that run now, those that wait, and those that are refused.
 
-admission: after incoming, before service. All requests share one event loop: 1,000 new sessions at
-once were each answered after 12 seconds, and a ping took 5. Here a few requests are handled, some
-wait in a queue where tenants take turns, and others are refused at once with `Retry-After` in the
-provider's format, so that SDKs retry. A request holds its slot until it is sent: waiting for a
-model holds none.
+All running requests share one event loop: 1,000 new sessions at once each took 12 seconds, and a
+ping 5. So a few requests run, some wait in a queue in which tenants take turns, and others are
+refused at once with `Retry-After`, in the provider's format, so that SDKs retry. A request runs
+until it is sent: waiting for a model holds no slot.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.workers.lanes import FairLane, Slot
 
 AT_WORK = 32
-"""Requests that are prepared at once. A step of one takes 0.2 ms of the loop, and a ping waits for
-three steps of each: some 20 ms."""
+"""Requests that are prepared at the same time. One step takes 0.2 ms of the loop, and a ping waits
+for three steps of each: some 20 ms."""
 MOST_WAITING = 256
 """Requests that wait for a slot: a second or two of work."""
 MOST_OF_ONE = 192
 """Those of one tenant, so that its flood leaves room for others."""
 LARGE_BYTES = 1_000_000
-"""Larger requests have their own slots, because they may take seconds."""
+"""Larger requests have separate slots: they may take seconds, and small ones do not wait."""
 LARGE_AT_WORK = 4
 MOST_LARGE = 32
 """Large requests that wait. They wait before their body is read: 32 of 30 MB are a gigabyte."""
@@ -35,9 +34,9 @@ _OVERLOADED, _TOO_MANY = 503, 429
 _LONGEST_NUMBER = 15
 """Digits of a length: a longer number exceeds any body, and is slow to parse."""
 LONGEST_RETRY = 60
-"""Seconds; the SDKs of OpenAI and Anthropic ignore a longer time and choose their own."""
+"""Seconds; the SDKs of OpenAI and Anthropic ignore a longer `Retry-After`."""
 _LEAST_RATE = 10.0
-"""Requests a second that refused clients are spread over, while few were answered yet."""
+"""Requests per second at which refused clients may retry, before the actual rate is known."""
 _LOGGED_SECONDS = 10.0
 
 
@@ -70,9 +69,9 @@ class Admission:
         return self._small.waiting.total() + self._large.waiting.total()
 
     def check(self, tenant: str, headers: Mapping[str, str]) -> None:
-        """Raise OverloadedError if the queue is so long that a request would be answered too late.
+        """Raise OverloadedError if too many requests wait already.
 
-        It runs before anything of the request is read, because a refusal must be cheap.
+        Runs before anything of the request is read, because refusing must be cheap.
         """
         if status := self._line_of(headers).refusal(tenant):
             seconds = self._retry_after()
@@ -94,8 +93,8 @@ class Admission:
     def _retry_after(self) -> int:
         """Return the seconds after which a refused client finds a slot.
 
-        Each client gets its own time, at the rate at which requests begin: with the same second for
-        all, 1,000 clients came back together, and refusing them took all the time there was.
+        Each client gets a different time, at the rate at which requests start: when all got the
+        same second, 1,000 clients returned together, and refusing them took all the time there was.
         """
         now = self._clock()
         self._next_try = max(self._next_try, now + 1.0) + 1.0 / self._rate.per_second

@@ -1,8 +1,7 @@
-"""Enforce the daily limit of a tenant: reserve before sending, settle after the response.
+"""The daily limit of a tenant: reserved before a request is sent, settled after the response.
 
-allowance: after tenants, before upstream_calls. Days are those of UTC. Usage and reservations are
-in the store, so that all processes and restarts see the same. A day's usage exceeds the limit by
-less than one call: see `admits` in store/usage_ledger.py.
+A day is a UTC day. Use and reservations are in the store, so that all processes and restarts share
+them. A day's use exceeds the limit by less than one call: see `admits` in store/usage_ledger.py.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _BUSY_SECONDS = 1
 
 
 class AllowanceError(HoldfastError):
-    """The tenant has used its daily limit, or requests under way may use the rest of it."""
+    """The tenant has reached its daily limit, or open requests may use the rest."""
 
     def __init__(self, what: str, *, where: str, fix: str, retry_seconds: int) -> None:
         super().__init__(what, where=where, fix=fix)
@@ -67,11 +66,11 @@ class Allowances:
         return self._clock()
 
     async def check(self, scopes: Sequence[Scope]) -> str:
-        """Raise if a tenant has used its daily limit; return a warning once most of it is used.
+        """Raise if a tenant has reached its daily limit; return a warning if most of it is used.
 
         Raises:
-            AllowanceError: no request is allowed before tomorrow.
-            StoreError: the usage cannot be read.
+            AllowanceError: the limit is reached until tomorrow.
+            StoreError: the use cannot be read.
         """
         warnings: list[str] = []
         if self.is_limited:
@@ -83,11 +82,11 @@ class Allowances:
         return "; ".join(warnings)
 
     async def reserve(self, scopes: Sequence[Scope], most: Amount, least: Amount) -> list[Hold]:
-        """Reserve the tokens of a call, for every account that it counts for.
+        """Reserve the maximum use of a call for every tenant that it counts for.
 
         Raises:
-            AllowanceError: the limit is used, or would be by the calls under way.
-            StoreError: the store cannot be asked.
+            AllowanceError: a daily limit is reached, or would be by the open calls.
+            StoreError: the store is not available.
         """
         holds: list[Hold] = []
         now = self._clock()
@@ -119,7 +118,7 @@ class Allowances:
             await self._ledger.renew(scope, reservation.token, self._clock() + LEASE_SECONDS)
 
     async def settle(self, holds: Sequence[Hold], used: Amount) -> list[Hold]:
-        """Replace reservations by the actual usage; the result settles later reports."""
+        """Replace reservations by the actual use; the result settles later use."""
         settled = []
         for scope, reservation in holds:
             await self._ledger.settle(scope, reservation, used)

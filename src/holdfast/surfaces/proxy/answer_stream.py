@@ -1,13 +1,12 @@
-"""One stream for the client, joined from the streams of several upstream calls.
+"""The stream for a client, joined from the streams of all upstream calls of an answer.
 
-answer_stream: after turn_record, before exchange. The client already has a part of its response
-when something fails here, so that no header can report it. The reaction depends on the place of the
-failure:
+When something fails here, the client already has a part of its answer, so no header can report it.
+The handling depends on the place of the failure:
 
-- a stream that cannot be parsed is passed on unchanged, up to a call of one of our tools;
-- after such a call, and where hidden calls cannot be answered, the response to the client's own
-  request follows;
-- errors that only concern the record or the cache are ignored.
+- a stream that cannot be parsed is forwarded unchanged, up to a call of a hidden tool;
+- after that, and if hidden calls cannot be answered, the answer to the client's own request
+  follows;
+- failures of the record or the cache are only logged.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class _Fed(NamedTuple):
     """What becomes of a chunk of the upstream."""
 
     pieces: Sequence[bytes]
-    """Bytes for the client."""
+    """The client's part of it."""
     over: bool = False
     """Nothing of the upstream's stream is needed after it."""
     hides: bool = False
@@ -54,7 +53,7 @@ class _RoundEnd(NamedTuple):
     pieces: Sequence[bytes] = ()
     """The last bytes for the client."""
     following: Conversation | None = None
-    """The request that continues the turn; None after the last stream."""
+    """The next request of the same answer; None if the stream was the last."""
     failed: bool = False
     broken: bool = False
     usages: Sequence[dict[str, Any]] = ()
@@ -82,7 +81,7 @@ async def passed_stream(
         status = error.status
         raise
     except (asyncio.CancelledError, GeneratorExit):
-        status = CLIENT_LEFT  # unless the response was complete and recorded
+        status = CLIENT_LEFT  # unless the answer is complete and recorded
         raise
     finally:
         with handling.faults.caught("send"):
@@ -212,9 +211,8 @@ class _JoinedStream:
                         if fed.pieces:  # as one piece: a chunk may hold thousands of events
                             yield b"".join(fed.pieces)
                 except Exception as error:
-                    # Gemini's streams have no last event: the client may have the whole response
-                    # when the next read fails, and would get its calls twice if the request were
-                    # sent again.
+                    # Gemini's streams have no last event: the client may have the whole answer when
+                    # reading fails, and would get its calls twice if the request were sent again.
                     if not (is_internal(error) and relay.has_end):
                         raise
                     self._faults.add("relay", error)
@@ -247,7 +245,7 @@ class _JoinedStream:
         return _Fed(await off_loop(waiting, partial(relay.feed, chunk)), relay.over)
 
     def _unread(self, relay: Relay, chunk: bytes) -> _Fed:
-        """Return a chunk unchanged, after bytes that were held back; pass later chunks too."""
+        """Return a chunk unchanged after the held bytes; later chunks are unchanged too."""
         if not self._is_raw:
             self._is_raw = True
             with self._faults.caught("relay"):
@@ -273,8 +271,8 @@ class _JoinedStream:
     async def _read_end(self, relay: Relay, sent: Conversation) -> _RoundEnd:
         """Read the end of an upstream stream, and answer its hidden calls.
 
-        After an internal error, hidden calls are followed by the client's own request; without any,
-        the stream ends unchanged.
+        After an internal error with hidden calls, the client's own request is sent; without hidden
+        calls the stream ends unchanged.
         """
         with self._faults.caught("relay"):
             pieces = await self._off_loop(relay, relay.finish)
@@ -289,7 +287,7 @@ class _JoinedStream:
         return _RoundEnd()
 
     async def _following(self, relay: Relay, sent: Conversation) -> Conversation | None:
-        """Return the request that continues after a stream; None if it failed or was the last."""
+        """Return the next request of a stream; None if it failed, or was the last."""
         if relay.failed:
             return None
         self._handling.record.ids.keep(relay.upstream_id)
@@ -304,9 +302,9 @@ class _JoinedStream:
     # --- after an internal error -----------------------------------------------------------------
 
     async def _next_reply(self, following: Conversation) -> tuple[Conversation, Reply]:
-        """Send the request that continues; after an internal error, the client's own instead.
+        """Send the next request; after an internal error, the client's own instead.
 
-        If the upstream refuses it, send the first request again without our tools.
+        If the upstream refuses it, the first request is sent again without our tools.
         """
         with self._faults.caught("send"):
             try:
@@ -324,7 +322,7 @@ class _JoinedStream:
         return await self._handling.reply_to(self._calls, request, write(request))
 
     async def _begun_anew(self) -> AsyncGenerator[bytes]:
-        """Yield the response to the client's own request, after the bytes that it already has."""
+        """Yield the answer to the client's own request, after the bytes already sent."""
         await self._calls.aclose()
         self._is_raw = True
         unedited = await self._handling.unedited(self._prepared.asked)

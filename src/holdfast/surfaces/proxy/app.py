@@ -1,8 +1,7 @@
-"""Route and answer every request on the providers' paths.
+"""The providers' paths: every request is routed and answered, even after internal errors.
 
-app: after exchange, before gate. Only this file turns errors into responses in the client's
-dialect. An internal error is reported by its place in the code, never by its text, which may hold
-content.
+Only this module turns errors into responses in the client's dialect. Internal errors are reported
+by their place, never by their text.
 """
 
 from __future__ import annotations
@@ -85,8 +84,7 @@ TAKING_SECONDS = 300.0
 """How long a client may leave a piece of its answer untaken: its upstream is held meanwhile."""
 
 _TURN_SECONDS = 0.005
-"""Seconds for which the pieces of one response or one body are handled before other requests get a
-turn."""
+"""Seconds that one response or body may use the loop before others get a turn."""
 _AT_ONCE = 262_144
 """Bytes of a stream that are sent in one step: each is copied twice on its way to the socket."""
 HANG_UP = "holdfast.hang_up"
@@ -115,7 +113,7 @@ class ProxyApp:
             await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
             if watch.done() and (failure := watch.exception()) is not None:
                 self.service.faults("").add("background", failure)
-                await work  # it failed, which does not mean that the client left
+                await work  # it failed, so the client's state is unknown
         finally:
             watch.cancel()
             if not work.done():
@@ -140,7 +138,7 @@ class ProxyApp:
             try:
                 async with asyncio.timeout(TAKING_SECONDS):
                     await send(message)
-            except OSError:  # includes TimeoutError: the client is gone
+            except OSError:  # includes timeouts: the client is gone
                 raise asyncio.CancelledError from None
             seen.client += time.perf_counter() - began
 
@@ -219,9 +217,9 @@ class ProxyApp:
             asked.seen.slot = await self.service.admission.enter(tenant, asked.by_name)
 
     async def _unedited(self, asked: ClientRequest, faults: Faults, send: Send) -> None:
-        """Pass the client's bytes and the response on, running as little of our code as we can.
+        """Forward the client's own bytes and the response, with as little of our code as possible.
 
-        Refuse requests to a model if the privacy policy masks content.
+        A request to a model may contain text that a privacy policy masks.
         """
         if asked.scope["method"] == "POST":
             check_unmasked(self.service.settings.privacy_policy)
@@ -235,7 +233,7 @@ class ProxyApp:
         await self._forward(asked, upstream, send, more={WARNING: "; ".join(warnings)})
 
     async def _by_model(self, asked: ClientRequest, there: Route, send: Send) -> None:
-        """Send an unedited request to the upstream that serves its model."""
+        """Send a request unedited to the upstream for its model."""
         service = self.service
         incoming = await self._incoming(asked, there, Switches())
         work = partial(read, incoming.body, there.dialect, limits=service.limits)
@@ -306,7 +304,7 @@ class ProxyApp:
         if models is not None:
             await _send(send, models)
             return
-        # The public API of a family lacks the paths of its subscriptions.
+        # A family's public API does not have the paths of its subscriptions.
         if upstream is None or (upstream.is_official and only_address(path)):
             raise unanswered(method, path, family, names.get("host", ""))
         await self._forward(asked, upstream, send, asked.seen.timed)
@@ -329,7 +327,7 @@ class ProxyApp:
         sending = calls.send(call, raw=True)
         try:
             async with timed(sending) as reply:
-                # Decompress a response that is read on its way.
+                # A body is decompressed before it is read.
                 returned = returned_headers(reply.headers, changed=is_guarded) | dict(more or {})
                 await _send(send, Outcome(reply.status, returned, reply.chunks()))
         except UpstreamError as error:
@@ -360,7 +358,7 @@ def _told(error: HoldfastError, dialect: str) -> Outcome:
 
 
 def _with_warnings(outcome: Outcome, faults: Faults) -> Outcome:
-    """Return a response whose headers report the internal errors that the request survived."""
+    """Return the outcome with headers that report the internal errors of the request."""
     if not faults:
         return outcome
     warnings = filter(None, (*faults.warnings, outcome.headers.get(WARNING, "")))
@@ -393,7 +391,7 @@ async def _send(send: Send, outcome: Outcome, array: ArrayWriter | None = None) 
         await send({"type": "http.response.body", "body": body})
         return
     try:
-        # before the head: on an error until then, the request can be sent unedited
+        # before the head: after a failure up to here the request can still be sent unedited
         pieces = aiter(body)
         await send(start)
         since = time.monotonic()
@@ -429,7 +427,7 @@ _STATUS: tuple[tuple[type[HoldfastError], int], ...] = (
 
 
 def status_of(error: HoldfastError) -> int:
-    """Return the HTTP status for one of our errors."""
+    """Return the HTTP status of an error."""
     if isinstance(error, UpstreamError | OverloadedError):
         return error.status
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 502)

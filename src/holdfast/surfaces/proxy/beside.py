@@ -1,7 +1,7 @@
-"""Run the proxy beside one program: it starts before the program and ends after it.
+"""The proxy for one program: it starts before the program, and stops with it.
 
-beside: after server. Both run in the foreground of one terminal: only the program prints there, and
-only the program handles the interrupt key.
+Both run in the foreground of one terminal: only the program prints there, and the program handles
+the interrupt key.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Program(NamedTuple):
 
 
 async def beside(settings: Settings, program_at: Callable[[str], Program]) -> tuple[int, RunReport]:
-    """Serve while a program runs with the proxy's address; return its exit code and its usage."""
+    """Serve while a program runs with the proxy's address; return its exit code, and its usage."""
     use_few_heaps()
     settings = msgspec.structs.replace(settings, serve_port=0)
     with listen(settings) as listener:
@@ -41,7 +41,7 @@ async def beside(settings: Settings, program_at: Callable[[str], Program]) -> tu
                 await ready.wait()
                 code = await run(program_at(base_url(listener)))
             finally:
-                # A process that the program started may still read a response.
+                # A background process of the program may still read a response.
                 with stopped_by(server, signal.SIGINT, signal.SIGTERM):
                     server.stop()
                     await serving
@@ -50,7 +50,7 @@ async def beside(settings: Settings, program_at: Callable[[str], Program]) -> tu
 
 
 async def run(program: Program) -> int:
-    """Run a program in this terminal to its end; return the exit code in the form of shells.
+    """Run a program in this terminal; return the exit code as shells report it.
 
     Raises:
         OSError: it cannot be started.

@@ -1,7 +1,7 @@
-"""Read which client sent a request, its ids of session and subagent, and the request's purpose.
+"""The client of a request, its ids of session and subagent, and the purpose of the request.
 
-client_ids: after incoming, before preparing. Tables list where each client puts these. All of it is
-hostile input: an id of the wrong form is ignored, and ids never appear in logs.
+Tables list the headers and fields of each client. All of them are untrusted: an id with an unusual
+format counts as none, and ids are never logged.
 """
 
 from __future__ import annotations
@@ -104,9 +104,9 @@ def _codex_kind(value: str) -> str:
 
 
 SIDE = "side request"
-"""The purpose of a side request whose text shows no other."""
+"""The purpose of a side request without a more specific one."""
 CONVERSATION = "conversation"
-"""Marks a request that the client itself declares as no side request."""
+"""The client declares that the request is not a side request."""
 PURPOSES: tuple[tuple[str, Callable[[str], str], Mapping[str, str]], ...] = (
     # Claude Code 2.1.273; to another address than its vendor's only if the environment variable
     # CLAUDE_CODE_GATEWAY_HINT_HEADERS is 1
@@ -121,11 +121,11 @@ PURPOSES: tuple[tuple[str, Callable[[str], str], Mapping[str, str]], ...] = (
         "thread_title": "title",
     }),
 )  # fmt: skip
-"""Headers that contain a request's purpose, how to read them, and the meaning of their values."""
+"""Headers with the purpose of a request, their parsers, and the meanings of their values."""
 
 
 def sender_of(headers: Headers, conversation: Conversation) -> Sender:
-    """Return the client that sent a request, with its ids and the request's purpose."""
+    """Return the client, session and purpose of a request."""
     by_name = dict(headers)
     session, source = _first_id(SESSION_IDS, by_name, conversation.rest)
     of_client = tuple(agent for agent in AGENT_IDS if agent.client == source)

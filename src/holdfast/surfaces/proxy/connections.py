@@ -1,9 +1,8 @@
-"""Connections: their maximum number, how long one may be idle, and the reaction when all are taken.
+"""Connections: their maximum number, their timeouts, and the handling of a full process.
 
-connections: after gate, before server. A connection counts by its request, not by being open:
-uvicorn waits for headers without end, so a client that sends one byte a second (slowloris), or
-none, would keep its connection for ever. When connections run out, the one idle for longest is
-closed.
+A slot belongs to a request, never to an idle connection: uvicorn waits for headers without limit,
+so a client that sends one byte a second (slowloris), or none, would keep its slot for ever. The
+longest idle connection is closed when slots run out.
 """
 
 from __future__ import annotations
@@ -37,18 +36,18 @@ HEADER_SECONDS = 20.0
 """From the first byte of a request, or from the connection, to the last byte of its headers."""
 KEEP_ALIVE_SECONDS = 120.0
 """Seconds that a connection may wait for its next request: longer than clients and gateways keep
-theirs (undici 4, httpx 5, aiohttp 15, ALB 60, nginx 75, Go 90), because the side that closes last
-is never surprised. With uvicorn's 5 seconds, requests met a connection that was just being closed,
-and were reset."""
+theirs (undici 4, httpx 5, aiohttp 15, ALB 60, nginx 75, Go 90), so that the client closes first.
+With uvicorn's 5 seconds, requests arrived at a connection that was being closed, and were reset."""
 BACKLOG = 4_096
 """Connections that may wait to be taken: all clients may come at once, after a restart."""
 SPARE = 64
-"""Connections beyond the limit that still get a response: that the proxy is full."""
+"""Connections above the limit that are still accepted, to answer that the proxy is full."""
 _OTHER_DESCRIPTORS = 128
-"""File descriptors for everything but connections: the store, the log, worker processes."""
+"""File descriptors of the store, the log and worker processes."""
 _MOST_DESCRIPTORS = 65_536
 MOST_CONNECTIONS = 10_000
-"""Where the system would allow more: each takes some 20 KB before its first byte."""
+"""The limit even if the system allows more: each connection costs some 20 KB before its first byte.
+"""
 AT_ONCE = 16
 """Connections that are taken before others have their turn: clients may come without end. Each has
 a request, which takes half a millisecond to read: with 64 at once a ping took twice as long."""
@@ -100,7 +99,7 @@ class Connections:
 
     @property
     def closes_next(self) -> bool:
-        """Whether a connection is closed after its response, and the response announces it.
+        """Whether the connection is closed after its response, which then has `connection: close`.
 
         Otherwise an idle connection would be closed without notice to make room, and the next
         request on it would be lost.
@@ -148,7 +147,7 @@ _CLOSED = asyncio.Protocol()
 
 
 class Connection(asyncio.Protocol):
-    """HTTP on one connection, whose client must send its headers in time."""
+    """HTTP on one connection, with timeouts for the client."""
 
     def __init__(self, http: asyncio.Protocol, among: Connections) -> None:
         self._http = http
@@ -178,8 +177,8 @@ class Connection(asyncio.Protocol):
         try:
             self._http.data_received(data)
         except h11.LocalProtocolError:
-            # uvicorn answers 400 to bytes after a request whose response has begun: h11 forbids
-            # them.
+            # uvicorn answers 400 to bytes after a request whose response has begun, which h11
+            # forbids.
             if self._transport is not None:
                 self._transport.close()
             return
@@ -215,7 +214,7 @@ class Connection(asyncio.Protocol):
         return self._among.begin(self)
 
     def ended(self) -> None:
-        """Note that the request was answered; uvicorn closes an idle connection later."""
+        """Handle the end of a response; uvicorn closes connections that are idle for too long."""
         self._requests -= 1
         if not self._requests:
             self._read_at_once(FIRST_READ)
@@ -228,7 +227,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def eof_received(self) -> bool | None:
-        """Note that the client sends no more."""
+        """Handle the end of the client's data."""
         return self._http.eof_received()
 
     def pause_writing(self) -> None:
@@ -266,8 +265,7 @@ class Connection(asyncio.Protocol):
             self._timer = None
 
     def _too_slow(self) -> None:
-        # A client that sent nothing would take a response for that of its next request (RFC 9110,
-        # 15.5.9).
+        # An idle client would take this for the response to its next request (RFC 9110, 15.5.9).
         if self._began and isinstance(self._transport, asyncio.WriteTransport):
             self._transport.write(_TOO_SLOW)
         self.hang_up()
@@ -286,7 +284,7 @@ def new_connection(config: Config, state: ServerState, among: Connections) -> Co
 
 
 class Places:
-    """Admits requests while the limit allows; refuses the others in their dialect."""
+    """Admits requests while there are slots; others are refused in their dialect."""
 
     def __init__(
         self,
@@ -301,7 +299,7 @@ class Places:
         self._faults = faults
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it with the time after which to retry."""
+        """Answer a request, or refuse it with a time to retry."""
         connection = scope.get("state", {}).get(_STATE)
         if connection is None:
             await self.app(scope, receive, send)
@@ -341,7 +339,7 @@ class Places:
 
 
 def _with_notice(connection: Connection, send: Send) -> Send:
-    """Return a `send` that announces in the response that the connection will be closed."""
+    """Return a `send` that adds `connection: close` if the connection is closed afterwards."""
 
     async def noticed(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start" and connection.closes_next:
@@ -371,10 +369,10 @@ async def accept(
     among: Connections,
     at_once: int = AT_ONCE,
 ) -> None:
-    """Accept connections until cancelled; pause with a warning when descriptors run out.
+    """Accept connections until cancelled; without free descriptors, pause and log it.
 
-    asyncio's own loop would continue with its whole backlog, and write a traceback and start a
-    timer for each connection: 110,000 in 14 seconds, with no time for anything else.
+    asyncio's own loop would continue with its whole backlog, and log a traceback and start a timer
+    for each: 110,000 in 14 seconds, with no time for anything else.
     """
     loop = asyncio.get_running_loop()
     told = -_TOLD_SECONDS

@@ -68,7 +68,7 @@ async def _tokens_to_send(
         tokens = (await off_loop(size, counted)).tokens
     finally:
         await off_loop(size // READING, partial(let_go_of, looked_at, session.state))
-    if budget is not None and spoken(conversation) is not None:
+    if budget is not None and split_request(conversation) is not None:
         tokens = min(tokens, budget)  # the exact number is known once the turn is assembled
     return tokens
 

@@ -1,6 +1,6 @@
-"""Responses to clients: their outcome, headers about upstream calls, and streams that end.
+"""The response for a client: its outcome, the headers about its calls, and a stream with an end.
 
-delivery: after remembering, before exchange. Connections to upstreams are in upstream/network.py.
+Includes complete responses in the client's format. The network code is in upstream/.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from holdfast.wire.responses import input_tokens
 
 
 class Outcome(NamedTuple):
-    """A response to the client, whole or as a stream."""
+    """A response for the client: complete, or a stream."""
 
     status: int
     headers: dict[str, str]

@@ -1,8 +1,7 @@
-"""Send one request to the first upstream that answers, and its follow-up requests to the same one.
+"""The upstream of one request: the first that responds is used for all its calls.
 
-dispatch: after translated, before preparing. An upstream that cannot be reached, or returns 429 or
-5xx before its first byte, is skipped for the next. A changed model name or dialect is recorded as
-an edit like any other.
+If an upstream cannot be reached, or returns 429 or 5xx before its first byte, the next one is used.
+A changed model name or dialect for it is an edit in the record.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from holdfast.wire.chained import held_fields
 CREATING = frozenset({"openai-responses", "openai-chat", "anthropic"})
 """Dialects whose answers name objects that a later request may refer to."""
 _NEXT = frozenset({429, 500, 502, 503, 504, 529})
-"""Statuses after which the next upstream is tried: this one is busy or down."""
+"""Statuses of a busy or failed upstream, after which the next one is tried."""
 
 
 class Dispatch:
@@ -47,15 +46,15 @@ class Dispatch:
         self.asked_model = model
         self.targets = service.upstreams.targets(incoming.route.dialect, model)
         self.is_signed = False
-        """Whether the request is sent with the client's signature, and therefore unedited."""
+        """Whether the request is sent with the client's signature, and so unchanged."""
         if signature_of(incoming.headers):
             self._keep_signature()
         if not self.targets:
             service.check_offline(incoming.route.family)
         self._passed: list[str] = []
-        """Upstreams that failed, with the reason."""
+        """Upstreams that failed, with the reasons."""
         self._lost: tuple[str, ...] = ()
-        """Fields that the other dialect cannot express."""
+        """Fields that the other dialect does not have."""
         self.calls = UpstreamCalls(service, incoming.headers, incoming.query, incoming.seen)
         self._tokens: int | None = None
 
@@ -63,14 +62,14 @@ class Dispatch:
         """Ask the vendor alone, by the very name, unless there is a key to ask others with."""
         keyed = tuple(t for t in self.targets if not t.upstream.takes_clients_key)
         if self.targets[:1] == keyed[:1]:
-            self.targets = keyed  # the signature does not cover the edits made for these targets
+            self.targets = keyed  # edits for these invalidate every signature
             return
         self.is_signed = True
         self.targets = (self.targets[0]._replace(model=self.asked_model),)
 
     @property
     def target(self) -> Target | None:
-        """The target that is tried next or has answered; None for the offline model."""
+        """The upstream that is next, or has responded; None for the offline model."""
         return self.targets[0] if self.targets else None
 
     @property
@@ -84,13 +83,13 @@ class Dispatch:
         return bool(self._passed)
 
     def leave_out(self, takes: Callable[[str], bool]) -> None:
-        """Remove the fallbacks whose models cannot take a request that fits the first one."""
+        """Leave out fallbacks whose models do not accept the fitted request."""
         fallbacks = (target for target in self.targets[1:] if takes(target.model))
         self.targets = (*self.targets[:1], *fallbacks)
 
     @property
     def headers(self) -> dict[str, str]:
-        """Response headers that name the upstream, those that failed, and omitted fields."""
+        """Return headers that name the upstream, the failed ones, and fields that were lost."""
         if self.target is None:
             return {}
         told = {f"{PREFIX}upstream": self.target.name}
@@ -102,7 +101,7 @@ class Dispatch:
 
     @property
     def edit(self) -> Edit | None:
-        """The edit for a changed target; None if the request was sent as the client asked."""
+        """Return the edit for the upstream; None if the request was sent where the client asked."""
         target = self.target
         if target is None or (self._is_native(target) and not self._passed):
             return None
@@ -135,7 +134,7 @@ class Dispatch:
                     break
                 await stack.aclose()
                 self.targets = self.targets[1:]
-            self.targets = self.targets[:1]  # follow-up requests are sent to the same target
+            self.targets = self.targets[:1]  # later calls use the upstream of the first one
             yield reply
 
     async def _tried(
@@ -172,7 +171,7 @@ class Dispatch:
             return self._translated(target, request)
         path, query = quote(incoming.path, safe=SAFE), incoming.query
         if incoming.route.dialect == "converse":
-            path = incoming.raw_path  # the slashes of an ARN are escaped, and signed in this form
+            path = incoming.raw_path  # the slashes of an ARN are escaped, and signed in that form
         if target.model != self.asked_model:
             if incoming.route.model:
                 path = translated_path(target, streams=incoming.route.streams)
@@ -234,5 +233,5 @@ class Dispatch:
 
 
 def _as_events(query: str) -> str:
-    """Return a query that asks Gemini for events, from which we build the client's format."""
+    """Request a stream of events from Gemini; the client's format is derived from it."""
     return "&".join(filter(None, (without("alt", query), "alt=sse")))

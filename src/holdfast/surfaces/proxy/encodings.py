@@ -1,8 +1,7 @@
-"""Decompress a request's body, with the same size limit as an uncompressed one.
+"""Decompression of a request's body by its `content-encoding`, with the limits of a plain body.
 
-encodings: before app, which decompresses the bodies that it reads and passes others unchanged.
-Codex sends zstd, and HTTP clients can be configured for gzip; the upstream gets the decompressed
-body.
+app decompresses bodies that it reads and forwards others unchanged. Codex sends zstd, and HTTP
+clients can be configured to send gzip; the upstream gets the decompressed body.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ import zstandard
 from holdfast.errors import LimitError, WireError
 
 ACCEPTED = "gzip, deflate, zstd"
-"""The encodings that a client may use."""
+"""Accepted compressions of a body."""
 
 _MOST_LAYERS = 2
-"""Encodings of one body; a third is an attack, because each multiplies the size."""
+"""Encodings of one body; a third is an attack, because each multiplies the size of one byte."""
 _MOST_FRAMES = 1_000
 """Parts that follow each other in one body; without an end, empty ones would keep us for long."""
 _SIP = 512
-"""Bytes that are decompressed at once: four of zstd may expand to 128 KiB, so these to 16 MiB."""
+"""Bytes read at once: four of zstd may represent 128 KiB, so these 16 MiB."""
 _MOST_WINDOW = 8 * 2**20
 """Bytes of memory that a zstd frame may ask for (RFC 9659 allows no more in HTTP)."""
 
@@ -33,11 +32,11 @@ class UnknownEncodingError(WireError):
 
 
 def unpacked(body: bytes, encoding: str, most: int) -> bytes:
-    """Return the body without its encodings, at most `most` bytes.
+    """Return the decompressed body, of at most `most` bytes.
 
     Raises:
         UnknownEncodingError: an encoding is none of `ACCEPTED`.
-        LimitError: the decompressed body is too large.
+        LimitError: the body is larger than allowed.
         WireError: the body does not match its encoding.
     """
     names = [name.strip().lower() for name in encoding.split(",")]
@@ -73,7 +72,7 @@ def _within(most: int, name: str, body: bytes) -> bytes:
                 )
             pieces.append(piece)
     except (zlib.error, zstandard.ZstdError, EOFError):
-        # Not chained: the message of a library may quote the bytes.
+        # Not chained: a library's error may quote the bytes.
         raise WireError(
             f"the body is not packed as {name}",
             where="content-encoding",
@@ -115,7 +114,7 @@ _READERS: Mapping[str, Callable[[bytes], _Reader]] = {
 
 
 def _pieces(body: bytes, begin: Callable[[bytes], _Reader]) -> Iterator[bytes]:
-    """Yield the contents of a body: several gzip members (RFC 1952) or zstd frames (RFC 8878)."""
+    """Yield the body's pieces: gzip members (RFC 1952) and zstd frames (RFC 8878) may repeat."""
     at = 0
     for _ in range(_MOST_FRAMES):
         reader = begin(body)

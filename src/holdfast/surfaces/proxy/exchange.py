@@ -1,8 +1,8 @@
-"""Handle one request of a client, from its bytes to the last byte of its response.
+"""One request of a client, from its first byte to the last byte of its response.
 
-exchange: after answer_stream, before app. Read it from top to bottom: the request is made to fit
-and sent, its hidden calls are answered, and the turn is recorded. After an internal error it is
-sent with the edits of the previous request, or unedited (docs/discussions/reliability.md).
+Read it from top to bottom: the request is fitted and sent, its hidden calls are answered, and the
+turn is recorded. After an internal error it is sent with the edits of the previous request, or
+unchanged (docs/discussions/reliability.md).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from holdfast.wire.responses import (
 from holdfast.wire.responses import Answer as UpstreamAnswer
 
 PREPARE_SECONDS = 60.0
-"""Seconds for preparing a request before it is sent unedited. The store has a shorter deadline: see
+"""Seconds to prepare a request before it is sent unedited. The store has a shorter deadline: see
 store/deadline.py."""
 UNWRITTEN = "the turn is not written down: the store fails or does not answer"
 
@@ -57,7 +57,7 @@ class Handling:
         self.dialect = incoming.route.dialect
         self.faults = faults
         self.dispatch: Dispatch
-        """Chooses the upstream of the request."""
+        """The upstreams of the request."""
         self.hidden: HiddenCalls
         self.record: TurnRecord
         self.remembering: Remembering
@@ -70,7 +70,7 @@ class Handling:
         """Whether the turn was written down when the answer ended."""
 
     async def run(self) -> Outcome:
-        """Answer the request, or raise a HoldfastError with the reason."""
+        """Answer the request; raise a HoldfastError with the reason if that is impossible."""
         async with asyncio.timeout(PREPARE_SECONDS):
             engine = self._engine = await self.service.tenants.of(self.incoming)
         tenant = self.incoming.seen.tenant = engine.scope.workspace
@@ -85,11 +85,11 @@ class Handling:
         try:
             return await self._from_memory(conversation) or await self._asked(conversation)
         except BaseException:
-            self.remembering.end()  # requests that wait for this answer continue without it
+            self.remembering.end()  # other requests that wait for this answer must continue
             raise
 
     async def _from_memory(self, conversation: Conversation) -> Outcome | None:
-        """Return an answer from memory if there is one; record that no request was sent."""
+        """Return a cached answer, if there is one; nothing is sent, and the record has that."""
         # Without the store, or after an internal error, the request is sent.
         with self.faults.caught("answer cache"), suppress(StoreError):
             answer = await self.remembering.look(conversation)
@@ -122,7 +122,7 @@ class Handling:
         return await self._sent(await self.unedited(conversation))
 
     async def _allowed(self) -> tuple[str, ...]:
-        """Raise if the tenant has used up its daily limit; a failing store blocks nobody."""
+        """Raise if the tenant has reached its daily limit; an unavailable store blocks nobody."""
         warning = ""
         with self.faults.caught("allowance"):
             try:
@@ -220,7 +220,7 @@ class Handling:
                 return await self._joined(prepared, got)
             if self.hidden.may_be_in(got.body):
                 return await self._sent(await self.unedited(prepared.asked))
-        # The client understands the answer without us: pass it unchanged.
+        # The client understands the response without us: forward it unchanged.
         usages: list[dict[str, Any]] = []
         with self.faults.caught("usage"):
             if got.status < 400:
@@ -243,8 +243,7 @@ class Handling:
                 status = answer.status
             if status >= 400:
                 sent = self.hidden.start_over(status)
-                # no byte was sent to the client, which may retry the whole request
-                if sent is None:
+                if sent is None:  # nothing was sent: the client may retry
                     self.hidden.hops.clear()
                     self.record.error = error_kind(got.body, got.headers)
                     await self.note(prepared, status, usages)

@@ -1,7 +1,7 @@
-"""Refuse requests without access before anything of them is read.
+"""The gate before every route: unauthorised requests are refused before their body is read.
 
-gate: after safety, before server. It wraps the whole application, so that no route can be
-forgotten. It refuses WebSockets too, because the proxy reads and edits HTTP requests only.
+It wraps the whole application, so that no route can be forgotten. It also refuses WebSockets: the
+proxy reads and edits HTTP requests.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from holdfast.surfaces.proxy.tenants import TENANT_HEADER, own_tokens, presented
 from holdfast.wire.responses import error_body
 
 HEALTH = "/healthz"
-"""The only path without a token; it reveals nothing except that the proxy runs."""
+"""The one path without a token: it reports only that the proxy runs."""
 
 
 UPGRADE_REQUIRED = 426
 _NO_WEBSOCKETS = "The proxy speaks no WebSocket: send the request as an HTTP POST."
-# A 426 names the protocol to use instead, listed in `Connection` too (RFC 9110, 15.5.22, 7.8).
+# A 426 names the protocol to use instead, and needs `Connection` (RFC 9110, 15.5.22, 7.8).
 _PLAIN_HTTP = [(b"upgrade", b"HTTP/1.1"), (b"connection", b"upgrade")]
 
 
 _BAD_REQUEST = 400
-# Servers disagree on which of the two headers ends the body, which lets a request smuggle another
-# (RFC 9112, 6.1 and 6.3).
+# Servers disagree about which of the two headers ends the body, which allows request smuggling (RFC
+# 9112, 6.1 and 6.3).
 _TWO_LENGTHS = "Send either content-length or transfer-encoding, not both."
 _TENANT = TENANT_HEADER.encode()
 # A gateway that adds its header to a client's, instead of replacing it: either could be meant.
@@ -97,7 +97,7 @@ class Gate:
         return refused
 
     def _is_guess(self, scope: Scope) -> bool:
-        """Return whether a client has sent too many wrong tokens; open paths take no token."""
+        """Return whether a token is one guess too many; public paths need no token."""
         if not own_tokens(self.settings):
             return False
         path, method = scope["path"], scope.get("method", "")
@@ -115,9 +115,9 @@ def headers_of(scope: Scope) -> dict[str, str]:
 def wants_websocket(kind: str, headers: Mapping[str, str]) -> bool:
     """Return whether a request asks for a WebSocket: Codex tries that first, at /v1/responses.
 
-    Some servers mark it by the type of the scope; ours, which has no WebSockets, leaves the headers
-    in place. As a plain GET, the upstream would list or fetch something, and the client would retry
-    for minutes; after a 426 it switches to HTTP at once.
+    Some servers report it by the kind of the scope; ours, which has no WebSockets, leaves the
+    headers. As a plain GET it would list or fetch something at the upstream, and the client would
+    retry for minutes; after a 426 it continues over HTTP at once.
     """
     offers = headers.get("upgrade", "").lower().split(",")
     return kind == "websocket" or "websocket" in [offer.strip() for offer in offers]

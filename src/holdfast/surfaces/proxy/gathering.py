@@ -1,8 +1,8 @@
-"""Collect the counters of all worker processes, from any of them.
+"""The counters of all worker processes, from any of them.
 
-gathering: after metrics, before service. Each worker answers the others at a Unix socket that the
-parent creates before it starts any: the replacement of a worker that died has the same one. Nothing
-is written to disk, so that a request costs nothing more, and the figures are never out of date.
+Each worker answers the others at a Unix socket that the parent created before it started any; the
+replacement of a dead worker uses the same one. Nothing is written, so requests cost nothing for it,
+and the figures are current.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Peers:
         self.number = number
         self.total = len(sockets)
         self.folder = folder
-        """Folder for state that must outlive each worker; the parent removes it."""
+        """Folder for data that outlives a worker; the parent removes it."""
         self._own = sockets[number]
         self._addresses = {n: sock.getsockname() for n, sock in enumerate(sockets) if n != number}
 
     @asynccontextmanager
     async def answering(self, counted: Callable[[], Sequence[Counted]]) -> AsyncIterator[None]:
-        """Report the counters of this worker to the others whenever one of them asks."""
+        """Serve this worker's counters to the others."""
 
         async def tell(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.write(msgspec.msgpack.encode(counted()))
@@ -76,10 +76,10 @@ async def _asked(address: str) -> list[Counted] | None:
 
 
 class Labelled:
-    """The counters of all workers for Prometheus, each labelled with the number of its worker.
+    """The counters of all workers for Prometheus, each with the number of its worker.
 
-    They are not summed: a replaced worker begins at zero, which Prometheus recognises only in a
-    separate series.
+    They are not summed: the counters of a replaced worker start at zero, which Prometheus detects
+    only in separate series.
     """
 
     def __init__(self, by_worker: dict[int, Sequence[Counted]]) -> None:

@@ -1,7 +1,7 @@
-"""Report whether the store can be used; it is checked while somebody asks for the health.
+"""Health of the store, checked while somebody requests the proxy's health.
 
-health: after telemetry, before service. Requests reveal a failing store. Without requests, as when
-a load balancer has removed the proxy, only a check of the store can.
+Requests reveal a failing store; without requests, as when a load balancer has removed the proxy,
+only a check does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from holdfast.surfaces.proxy.telemetry import Telemetry
 
 _PAUSE_SECONDS = 0.5
 _OLD_SECONDS = REQUEST_SECONDS + _PAUSE_SECONDS
-"""Maximum age of a check: a change is reported within three seconds."""
+"""Seconds after which a check is too old: health must be right within three seconds."""
 _WATCH_SECONDS = 90.0
 """How long the store is watched after somebody asked: container runtimes ask every 30 seconds. So
 the answer does not wait for the store, and an idle proxy that nobody asks leaves it alone."""

@@ -33,10 +33,11 @@ class Upload:
         self._over = asyncio.Event()
         self._left = False
         self._read = b""
-        """The bytes that `whole` has read: after an internal error they are sent unedited."""
+        """The body as far as `whole` has read it: after an internal error it is sent unchanged."""
         self._is_complete = False
         self.failure: TooSlowError | None = None
-        """The reason for an incomplete body; the HTTP library that sends it would hide it."""
+        """The reason for an early end: a library that forwards the pieces has no error of its own.
+        """
 
     async def whole(self, most: int) -> bytes:
         """All of it; more than is allowed is heard out for a while, then refused.
@@ -64,7 +65,7 @@ class Upload:
         return self._read
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the body piece by piece; the next is read from the client after this one is used.
+        """Yield the pieces of the body, each after the previous one was consumed.
 
         After an internal error interrupted `whole`, the bytes that it had read come first.
         """
@@ -96,7 +97,7 @@ class Upload:
             if message["type"] == "http.disconnect":
                 self._left = True
                 self._over.set()
-                await asyncio.Event().wait()  # `until_gone` reports the end to its caller
+                await asyncio.Event().wait()  # the caller that waits for `until_gone` cancels this
             more = message.get("more_body", False)
             self._is_complete = not more
             if part := message.get("body", b""):
@@ -124,6 +125,6 @@ class Incoming(NamedTuple):
 
     @property
     def wants_array(self) -> bool:
-        """Whether the stream is sent as a JSON array, as Gemini does without `alt=sse`."""
+        """Whether the stream is a JSON array: Gemini's format without `alt=sse`."""
         gemini = self.route.dialect == "gemini"
         return gemini and self.route.streams and "alt=sse" not in self.query

@@ -1,9 +1,9 @@
-"""Readable names of tenants on pages: the provider, and the last characters of the key.
+"""Display names of tenants: the provider, and the last characters of the key.
 
-labels: after tenants, before service. A tenant's internal name is a keyed hash, which nobody can
-recognise. Only the last four characters of a key are stored, as providers show them on their own
-pages; of a short key none, because four characters would reveal too much of it. Where the proxy has
-tokens, keys belong to several people, and none of their characters are stored.
+A tenant's own name is a keyed hash, which people cannot distinguish. Only the last four characters
+of a key are stored, as providers show them on their own pages; of a short key none, because four
+characters would be much of it. If the proxy has tokens, keys belong to several people, and nothing
+of them is stored.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CLIENTS = {
     "opencode": "opencode",
     "qwen-code": "Qwen Code",
 }
-"""Readable names of the clients in session records."""
+"""Display names of the clients that sessions name."""
 _RECORD = "tenant label"
 """The key of the record in the store, among the summaries of a scope."""
 _SUFFIX = re.compile(r"[A-Za-z0-9_.=-]{4}\Z")
@@ -52,7 +52,7 @@ _HASH_DIGITS = 6
 
 
 class KeyLabel(msgspec.Struct, frozen=True):
-    """The stored facts about the key of a tenant."""
+    """The known facts about the key of a tenant."""
 
     provider: str = ""
     suffix: str = ""
@@ -93,7 +93,7 @@ class Labels:
         return suffix if len(key) >= _LEAST and _SUFFIX.fullmatch(suffix) else ""
 
     async def name(self, tenant: str) -> str:
-        """Return the label of a tenant, with the client that used it last."""
+        """Return the display name of a tenant, with the client that used it last."""
         label = await self._of(tenant)
         newest = await self._store.sessions(Scope(self._user, tenant), limit=1)
         client = CLIENTS.get(newest[0].client, "") if newest else ""

@@ -1,8 +1,8 @@
-"""Log in a person with a browser: a form for the token, then a cookie that expires.
+"""Login of a person with a browser: a form once, then a cookie that expires.
 
-login: after tenants, before gate and the pages. A browser cannot send our header, and a token in a
-URL would remain in histories and logs. The cookie is signed with the token itself: a changed token
-ends every login, and no server needs to store any.
+A browser cannot send our header, and a token in an address would be stored in histories and logs.
+The cookie is signed with the token itself: changing the token ends every login, without state on
+the server.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _MINUTE = 60.0
 _MOST_KNOWN = 1_000
 _MOST_ADDRESSES = 1_000
 _OPEN = (LOGIN, "/static/")
-"""Paths that need no login: the form and its styles."""
+"""Paths without a login: the form, and its styles."""
 _PAGES = (
     "/sessions", "/refs", "/tenants", "/tools", "/stats", "/metrics", "/lost", "/live",
     "/accuracy", "/settings", "/export.", LOGOUT,
 )  # fmt: skip
 _FORMS = ("/delete", "/put-back")
-"""Endings of the paths with which a page may change something."""
+"""The ends of the paths that a page may post to."""
 
 
 class Logins:
-    """The logins of the proxy, and the addresses that guess tokens."""
+    """The open logins, and failed attempts."""
 
     def __init__(
         self,
@@ -65,9 +65,9 @@ class Logins:
     def refuses_guess(self, address: str, credentials: Collection[str]) -> bool:
         """Return whether the tokens in a request's headers are ignored for now.
 
-        After too many wrong tokens from an address, right ones are refused too, because any
-        response to a guess helps the guesser. Tokens that were right before remain accepted, so
-        that nobody can lock out others behind the same gateway.
+        After too many wrong tokens from an address, correct ones are refused too, because any
+        answer to a guess helps an attacker. Tokens that were valid there before stay valid, so that
+        nobody can lock out others on the same gateway.
         """
         if not credentials:
             return False
@@ -114,7 +114,7 @@ class Logins:
             self._failed.popitem(last=False)
 
     def token_of(self, header: str) -> str | None:
-        """Return the name of the token that a cookie header proves; None if it proves none."""
+        """The name of the token in a cookie header; None if there is none."""
         value = _cookie(header)
         signed, _, signature = value.rpartition(".")
         expires, _, nonce = signed.partition(".")
@@ -137,7 +137,7 @@ class Logins:
         return nonce in self._notes.read_text().splitlines()
 
     def end(self, header: str) -> None:
-        """Log out: the cookie is invalid from now on, wherever it is stored."""
+        """Log out: the cookie becomes invalid everywhere."""
         if self.token_of(header) is None:
             return
         expires, nonce, _ = _cookie(header).split(".")
@@ -149,9 +149,10 @@ class Logins:
                 notes.write(f"{nonce}\n")
 
     def lets_in(self, path: str, method: str, cookie: str) -> bool:
-        """Return whether a request without a token may pass: to the form, or to pages with a login.
+        """Whether a request without a token may pass: to the form, or to pages with a login.
 
-        Never to a provider, where a page of another site could make a browser spend money.
+        Never to a provider, because a page of another site could make the browser spend money
+        there.
         """
         if path.startswith(_OPEN):
             return True

@@ -17,7 +17,7 @@ _PLAIN = re.compile(r"[^\s\"=]*")
 
 
 class Fields(dict[str, Any]):
-    """A log message made from fields; as text it is key=value."""
+    """A log message with fields; as text it is key=value."""
 
     def __str__(self) -> str:
         return " ".join(f"{name}={_plain(value)}" for name, value in self.items())

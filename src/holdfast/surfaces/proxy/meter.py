@@ -13,12 +13,12 @@ from holdfast.wire.responses import CONTINUED, Relay, watch
 
 
 class Meter:
-    """The usage and the end of one stream."""
+    """The measures of one stream."""
 
     def __init__(self, dialect: str, faults: Faults) -> None:
         self.usage: dict[str, Any] = {}
         self.ended = False
-        """Whether the last event of the stream has come."""
+        """Whether the stream has ended."""
         self.works = False
         """Whether the stream could be read so far."""
         self._faults = faults

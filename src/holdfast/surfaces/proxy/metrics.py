@@ -154,7 +154,7 @@ class Metrics:
         return known
 
     def counted(self) -> list[Counted]:
-        """Return all counters, in the form in which workers exchange them."""
+        """Return all counters, in the format for other workers."""
         return [
             Counted(
                 metric.name,
@@ -173,10 +173,10 @@ class Metrics:
 
     @staticmethod
     def queue_text(figures: QueueFigures) -> bytes:
-        """Return the job queue of the store in Prometheus' text format.
+        """Return the queue of the store in Prometheus' text format.
 
-        All workers of a proxy share the queue, so only one of them reports it: a sum would count it
-        several times.
+        It is the same for all workers of a proxy, so the requested worker alone reports it: a sum
+        would count it several times.
         """
         registry = CollectorRegistry()
         gauge = partial(Gauge, namespace=_NAMESPACE, registry=registry)

@@ -1,4 +1,4 @@
-"""List the models that a client may ask for: the vendor's, and those named in the settings.
+"""The list of models for a client: the vendor's, and those in the settings.
 
 Clients show this list to people, or refuse names outside it.
 """
@@ -12,7 +12,7 @@ from holdfast.upstream.upstreams import Family
 from holdfast.wire.strict import encode, parse
 
 OFFLINE_NAME = "offline"
-"""The name of the offline model in lists; it answers to any name."""
+"""The offline model's name in the list; it accepts any name."""
 _PATHS = frozenset({"/v1/models", "/v1beta/models", "/v1alpha/models"})
 _EPOCH = "1970-01-01T00:00:00Z"
 _METHODS = ["generateContent", "countTokens"]
@@ -24,9 +24,9 @@ def lists_models(method: str, path: str) -> bool:
 
 
 def model_list(family: Family, names: Iterable[str], vendors: bytes = b"") -> bytes:
-    """Return a list in a family's format: the vendor's models, if there are any, then the names.
+    """Return a list in a family's format: the vendor's, if there is one, then `names`.
 
-    A vendor's list that cannot be read is passed to the client unchanged.
+    A vendor's list that cannot be parsed is forwarded unchanged.
     """
     key = "models" if family == "gemini" else "data"
     body: Any = parse(vendors) if vendors else _empty(family)

@@ -1,6 +1,6 @@
-"""The offline model as an upstream: answers in every dialect, without a key or a network.
+"""The offline model of the proxy: answers in every dialect, without key or network.
 
-offline: after routes. It is called like any upstream, so that a newcomer sees everything else work.
+It is called like an upstream, so that a newcomer sees everything else work as it would with one.
 """
 
 from __future__ import annotations

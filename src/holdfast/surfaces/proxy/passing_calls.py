@@ -42,7 +42,7 @@ class ClientRequest(NamedTuple):
 
     @property
     def query(self) -> str:
-        """The query of the URL, with its escapes."""
+        """The query of the path, with its bytes."""
         query: bytes = self.scope.get("query_string", b"")
         return query.decode("latin-1")
 
@@ -67,7 +67,7 @@ def passing_call(service: Service, request: ClientRequest, upstream: Upstream) -
 async def guarded_call(
     service: Service, request: ClientRequest, upstream: Upstream, calls: UpstreamCalls
 ) -> UpstreamCall:
-    """Return a call with its whole body, read before it is sent; forms pass in pieces.
+    """Return a call with its whole body, which is read before it is sent; forms are forwarded.
 
     Raises:
         NotSharedError: the settings' key is sent, and the path is not open to its tenants.
@@ -83,7 +83,7 @@ async def guarded_call(
             shared = shared_path(call.method, call.path, upstream.family)
             passes = is_form and shared.takes_forms
             call = call._replace(own=shared.own, creates=shared.creates)
-        # Send the checked path in its normal form, so that no other spelling passes unchecked.
+        # The checked path is sent, in its only spelling.
         url = address(upstream, quote(call.path, safe=SAFE), request.query)
         call = call._replace(url=url)
     if there is not None:

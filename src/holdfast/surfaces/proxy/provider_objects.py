@@ -1,10 +1,9 @@
-"""Objects that tenants keep at a provider under one shared key, and which tenant may name which.
+"""Access of tenants to objects at a provider under one shared key.
 
-provider_objects: after tenants, before upstream_calls. Where the settings' key is sent, the
-provider takes all tenants for one account: any of them could open another's responses, files or
-conversations by id. So the store records the tenant of each object, ids of other tenants are
-refused like unknown ones, and only the paths listed here are passed. Where the client's own key is
-sent, the provider itself separates accounts.
+If the settings' key is sent, all tenants share one account at the provider: each could open
+another's responses, files or conversations by id. So the store records the tenant of each object,
+other ids are refused as the provider refuses unknown ones, and only the paths listed here are
+forwarded. If the client's own key is sent, the provider separates accounts itself.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ _MOST_REFERENCES = 500
 """Of one request; each is looked up."""
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,199}")
 
-# `{own}` is the id of an object of this tenant, `{any}` a model's name or the id of something
-# inside an own object. Lists of a whole account are not included. Neither are batches and
+# `{own}` is the id of an object that this tenant created, `{any}` a model's name, or the id of
+# something inside an own object. Lists of a whole account are not included. Nor are batches and
 # fine-tuning of OpenAI and Gemini, whose requests are in files that nobody reads here, nor keys for
 # browsers (`realtime/client_secrets`), which would bypass the proxy.
 _OPENAI = """
@@ -133,7 +132,7 @@ class SharedPath(NamedTuple):
 
 
 def shared_path(method: str, path: str, family: Family) -> SharedPath:
-    """Return the meaning of a path with single slashes; NotSharedError if it is not listed."""
+    """Return the rule for a path with single slashes; NotSharedError if it is not listed."""
     match = _VERSIONS.fullmatch(path) or _DEPLOYMENT.fullmatch(path)
     rest = match[1] if match else path.removeprefix("/") if family == "bedrock" else ""
     segments = rest.split("/")
@@ -186,7 +185,7 @@ _USERS_DATA: dict[Family, frozenset[str]] = {
     "bedrock": frozenset({"inputschema", "json"}),
     "cohere": frozenset({"parameters", "schema"}),
 }  # fmt: skip
-"""Members with arbitrary client data: a client's tool may have a parameter `file_id`."""
+"""Members with free content of clients: a client's tool may have a parameter `file_id`."""
 _CALLS: dict[Family, frozenset[str]] = {
     "anthropic": frozenset({"tool_use", "server_tool_use", "mcp_tool_use"}),
 }
@@ -216,7 +215,7 @@ def references(value: Any, family: Family) -> Iterator[str]:
 
 
 def _is_reference(item: dict[str, Any]) -> bool:
-    """Return whether OpenAI looks an item up by its id; other items contain their text."""
+    """Return whether OpenAI looks an item up by its id; other items contain their data."""
     match item.get("type"):
         case None | "item_reference":  # an item reference needs no type
             return item.get("type") is not None or item.keys() <= {"id", "type"}
@@ -256,11 +255,11 @@ def _texts(value: Any) -> list[str]:
 
 
 def created_names(answer: Any) -> set[str]:
-    """Return the objects that a response, or one of its events, reports as created.
+    """Return the objects that a response, or an event of one, reports as created.
 
     Only members that the provider writes are read. A request's metadata, tools and schemas are
-    repeated in the response, and a model writes the arguments of its calls: an id in them may
-    belong to another tenant, placed there to be taken over.
+    repeated in the response, and a model writes the arguments of its calls: an id in them may be
+    another tenant's, placed there to claim it.
     """
     if not isinstance(answer, dict):
         return set()

@@ -1,7 +1,7 @@
-"""Parse only the part of a request that is new since the previous request.
+"""Parsing of a request that reuses the previous one, so that only new messages are read.
 
-recent: before service. Clients send their whole history with each request. A beginning of equal
-bytes is neither parsed nor hashed again.
+Clients send their whole history with each request: a prefix with the same bytes is neither parsed
+nor hashed again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from holdfast.wire import Conversation, read
 from holdfast.wire.strict import Limits
 
 _BEGINNING = 1_000
-"""Length of the prefix by which a request is looked up; candidates are then compared in full."""
+"""Bytes of the look-up key; requests with the same key are compared as far as they are equal."""
 _MOST_ALIKE = 8
 """Conversations with the same beginning, such as a long system text, that are kept in mind."""
 _MOST_BYTES = 32_000_000
@@ -21,7 +21,7 @@ _MOST_BYTES = 32_000_000
 
 
 _MOST_BEGINNINGS = 200
-"""A parsed conversation takes many times its bytes of memory, so idle ones are dropped."""
+"""A parsed conversation takes many times its bytes, so idle ones are released."""
 
 
 Key = tuple[str, str, bytes]
@@ -46,9 +46,9 @@ class Recent:
     def read(
         self, body: bytes, dialect: str, tenant: str = "", before: Conversation | None = None
     ) -> Conversation:
-        """Read a request; messages that were read before are reused as the same objects.
+        """Parse a request; messages that were parsed before are the same objects again.
 
-        Facts noted on a message are reused with it, so tenants share no messages.
+        Cached values belong to a message, so tenants share none.
         """
         conversation = read(body, dialect, previous=before, limits=self._limits)
         with self._lock:

@@ -45,7 +45,7 @@ _MEANT = ("anthropic-beta", "anthropic-version", "openai-beta", "openai-organiza
           "openai-project")  # fmt: skip
 """Headers that an answer depends on."""
 _ENDED = frozenset({"stop", "end_turn", "stop_sequence", "STOP", "completed"})
-"""Stop reasons of complete answers: with any other, the answer is cut off, filtered or refused."""
+"""Finish reasons of complete answers; all others are cut, filtered or refused."""
 _PREFIXES = ("chatcmpl-", "resp_", "msg_")
 
 
@@ -59,11 +59,11 @@ class Ended(NamedTuple):
     calls: Sequence[Call]
     usage: object
     hops: Sequence[Hop] = ()
-    """Upstream calls before the last, with the parts that the model opened."""
+    """Upstream calls before the last, with the model's openings."""
 
 
 class Remembering:
-    """Answers one request from memory if possible, and keeps its new answer."""
+    """The use of the answer cache for one request. Create one instance per request."""
 
     def __init__(
         self, service: Service, incoming: Incoming, engine: Holdfast, faults: Faults
@@ -83,10 +83,10 @@ class Remembering:
         self._pieces: list[bytes] = []
         self._size = 0
         self.is_kept = False
-        """Whether the answer is being stored: waiting requests continue once it is."""
+        """Whether the answer is being stored: waiting requests continue when it is there."""
         self.warnings: tuple[str, ...] = ()
         self.headers: dict[str, str] = {}
-        """Response headers for a request that could have been answered from memory but was not."""
+        """Response headers of a request that the cache could not answer."""
 
     # --- look ------------------------------------------------------------------------------------
 
@@ -107,7 +107,7 @@ class Remembering:
             return None
         try:
             return await self._found(signed)
-        # the answer cache saves money, and its failure must not fail the request
+        # the lookup only saves money, so its failure is no reason to fail
         except StoreError as error:
             self._incoming.seen.store_failed_with(error)
             return None
@@ -129,12 +129,12 @@ class Remembering:
         return answer
 
     def _wanted(self, conversation: Conversation) -> AnswerSwitch:
-        """Return the policy of the request, else that of the first rule for its model."""
+        """Return the request's switch, else that of the first rule for its model."""
         switches, settings = self._incoming.switches, self._service.settings
         if switches.read_only or not settings.enable_answer_cache:
             return "off"
         if conversation.dialect not in CONTINUED:
-            return "off"  # the text of an answer that passes unread is unknown
+            return "off"  # the content of a forwarded response is unknown
         model = self._incoming.route.model or conversation.model or ""
         for name, way in settings.answer_rules.items() if switches.answers is None else ():
             if matches(name, model):
@@ -142,7 +142,7 @@ class Remembering:
         return switches.answers or "off"
 
     def _beside(self, conversation: Conversation) -> tuple[str, ...]:
-        """Return the facts outside the body on which an answer depends."""
+        """Return the inputs of an answer that are not in the body."""
         route, switches = self._incoming.route, self._incoming.switches
         model = route.model or conversation.model or ""
         asked = self._service.upstreams.targets(route.dialect, model)
@@ -203,7 +203,7 @@ class Remembering:
             self._pieces.append(piece)
 
     def keep(self, ended: Ended, fitted: Fitted | None, session: str) -> None:
-        """Keep the collected answer if it may be given again; then call `end`."""
+        """Store the answer if it may be used again; then call `end`."""
         signed, body = self._signed, b"".join(self._pieces)
         self._signed, self._pieces = None, []
         given = self._given(ended, body) if body else None
@@ -236,8 +236,7 @@ class Remembering:
         if ended.stop_reason not in _ENDED or ended.calls or is_refused or len(body) > MOST_BYTES:
             return None
         if ended.hops and dialect == "openai-responses":
-            # a client that continues from its id would continue from the call that we hid
-            return None
+            return None  # a client that continues from its id would continue from the hidden call
         texts = list(_texts_in(turn))
         if not any(text.strip() for text in texts):
             return None
@@ -255,7 +254,7 @@ class Remembering:
         )
 
     def end(self, *, kept: bool = False) -> None:
-        """Let the requests that wait for this one continue; a second call does nothing."""
+        """Let requests that wait for this one continue; repeated calls do nothing."""
         if self._flight:
             self._answers.flights.end(self._flight, kept=kept)
             self._flight = ""
@@ -267,7 +266,7 @@ class Remembering:
 
 
 def edit_of(answer: Answer) -> Edit:
-    """Return the edit that records an answer from memory."""
+    """Return the edit for a request that was answered from the cache."""
     age = f"{answer.age_seconds:.0f} seconds before"
     like = "an equal request" if answer.tier == "exact" else "a like question in the same context"
     return Edit(
@@ -323,7 +322,7 @@ def _texts_in(turn: Iterable[object]) -> Iterable[str]:
 
 
 def _refuses(message: object) -> bool:
-    """Whether the model refuses, in the form of OpenAI's APIs; others use a stop reason."""
+    """Return whether the model refuses, in OpenAI's format; others use a stop reason."""
     if not isinstance(message, dict):
         return False
     content = message.get("content")

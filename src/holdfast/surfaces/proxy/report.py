@@ -1,14 +1,9 @@
-"""Sums of usage and savings: by model, by session, by day.
+"""Sums of the cost and savings of requests: by model, by session, by day.
 
-report: before telemetry; the command line uses it too. All figures come from the store, so that
-they outlive the process.
-
-It also reports how accurately requests were counted, and the effect of each kind of edit. The
-calibration is saved in the store by model; edits are in the turns, so that any process can read
-those of another.
-
-Sessions of one client session are joined into one row. A client session contains its main
-conversation (several, if it was compacted or edited), subagents and side requests.
+All figures come from the store, so that they outlive the process; the command line uses them too.
+The module also reports the accuracy of counts and the effect of each kind of edit, and joins the
+sessions of one client session, so that lists show it once: its main conversation (several, if it
+was compacted or edited), subagents and side requests.
 """
 
 from __future__ import annotations
@@ -127,10 +122,10 @@ def about(estimates: int) -> str:
 
 
 def percent(part: float, whole: float) -> str:
-    """Return a share of a total that is not 0, in percent; a loss is negative.
+    """Return a share of a non-zero total, in percent; a loss is negative.
 
-    Tenths are shown, and never rounded up, where whole percents would be wrong: 99.96 % is less
-    than all, and a small loss more than nothing.
+    Tenths are shown, and never rounded up, if whole percents would overstate: 99.96 % is not
+    everything, and a small loss is not zero.
     """
     share = 100 * part / whole
     if 0 < abs(share) < 1 or 99 < share < 100:
@@ -139,7 +134,7 @@ def percent(part: float, whole: float) -> str:
 
 
 async def _newest(store: Store, scopes: Sequence[Scope]) -> list[UsageTotal]:
-    """Return the client sessions last used, followed by the side requests without a session.
+    """Return client sessions, most recently used first, then side requests without one.
 
     Two tenants may have sessions of the same name.
     """
@@ -166,7 +161,7 @@ async def _newest(store: Store, scopes: Sequence[Scope]) -> list[UsageTotal]:
 
 
 class EditTotal(msgspec.Struct, frozen=True, kw_only=True):
-    """The effect of one kind of edit; each edit is counted once, when it was made."""
+    """The effect of one kind of edit; each edit counts once, when it was made."""
 
     action: str
     edits: int = 0

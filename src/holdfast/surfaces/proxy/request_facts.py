@@ -1,4 +1,4 @@
-"""Facts in a request body about its size: the model, the longest output, the objects it names.
+"""The facts in a request's body: its model, the maximum answer, the objects it refers to.
 
 The body is read once for both the daily limits and the objects that it names.
 """
@@ -45,15 +45,15 @@ def is_free(method: str, path: str, *, has_body: bool) -> bool:
 
 
 class RequestFacts(NamedTuple):
-    """The facts of one request body."""
+    """The facts in a body."""
 
     size: int
     """Bytes."""
     model: str = ""
     output: int | None = None
-    """Maximum output tokens of all answers together; None if the request sets no limit."""
+    """Maximum tokens of all answers together; None if the request sets none."""
     is_held: bool = False
-    """Whether the provider adds to the input: files, URLs, a stored history, hosted tools."""
+    """Whether the provider adds to the input: files, addresses, a history, its own tools."""
     names: frozenset[str] = frozenset()
     """Objects at the provider."""
     is_background: bool = False
@@ -61,7 +61,7 @@ class RequestFacts(NamedTuple):
 
 
 def read_facts(body: bytes, family: Family) -> RequestFacts:
-    """Return the facts of a body; raise WireError if it is no strict JSON."""
+    """Return the facts in a body; WireError if it is not strict JSON."""
     value = parse(body) if body else None
     if not isinstance(value, dict):
         return RequestFacts(len(body), is_held=True)
@@ -82,7 +82,7 @@ def _key(name: str) -> str:
 
 
 def _longest_output(value: dict[str, Any]) -> int | None:
-    """Return the sum over all answers; None if there is no limit."""
+    """Return the sum over all answers; None if it is not set."""
     batch = value.get("requests")
     if isinstance(batch, list):  # Anthropic's batches
         params = [one.get("params") for one in batch if isinstance(one, dict)]
@@ -160,7 +160,7 @@ def estimate_call(
     model: str = "",
     tokens: int | None = None,
 ) -> CallEstimate:
-    """Return the tokens that a request may use; `tokens` is its counted input, if known."""
+    """Return the maximum use of a request; `tokens` is its input if that was counted."""
     name = model or facts.model
     limits = registry.resolve(name) if name else registry.resolve("unknown:unknown")
     output = limits.max_output_tokens if facts.output is None else facts.output

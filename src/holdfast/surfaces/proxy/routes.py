@@ -1,6 +1,6 @@
-"""Map paths to dialects and operations, with errors for wrong paths and methods.
+"""The dialect and the operation of each path, and errors for wrong paths and methods.
 
-routes: before all other files of the proxy. Paths that are not listed pass through unchanged.
+Paths that are not listed here are forwarded unchanged.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def route(method: str, path: str) -> Route | None:
 
 
 def _plain(path: str) -> str:
-    """Return a path in OpenAI's form: Azure and OpenRouter add their own prefix."""
+    """Return the path in OpenAI's form: Azure and OpenRouter add a prefix."""
     if match := _DEPLOYMENT.fullmatch(path):
         return f"/v1/{match[1]}"
     return path[path.index("/v1/") :] if path.startswith(_PREFIXES) else path
@@ -160,7 +160,7 @@ def unanswered(method: str, path: str, family: Family | None, host: str) -> Upst
 
 
 BARE = tuple(path.removeprefix("/v1") for path in _ROUTES if path.startswith("/v1/"))
-"""Paths that clients use when `/v1` is missing in their base URL; the response explains that."""
+"""Paths of clients whose base URL lacks `/v1`; the response names the missing part."""
 
 
 def only_address(path: str) -> str:

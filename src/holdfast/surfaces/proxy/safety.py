@@ -1,10 +1,9 @@
-"""Decide who may send requests: the right host, no foreign page, and the token where one is needed.
+"""Access checks: the host, the origin, and the token if one is needed.
 
-safety: before gate, which calls this file for every request.
-
-It also decides whose sessions a person or program may see in the dashboard, /stats and /metrics.
-With `serve_token` all tenants are visible, and likewise without any tokens, because only the
-proxy's own machine can reach it then; with a named token, or the key of a client, only that tenant.
+gate calls them for every request, on any path. They also decide which sessions a person or a
+program may see, in the dashboard, in /stats and /metrics. The holder of `serve_token` sees all
+tenants, and so does the user of a proxy without tokens, which only its own machine can reach; a
+named token, or a key, sees its own tenant.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 TOKEN_MISSING = 401
 _LOOPBACK_NAMES = frozenset({"localhost"})
 _OWN_SITES = frozenset({"", "none", "same-origin"})
-"""Values for the browser's address bar and the proxy's own pages. `same-site` would include other
-ports of the machine, which any program may serve."""
+"""`Sec-Fetch-Site` of the browser's address bar and of the proxy's own pages. `same-site` is
+another port of the same machine, which may be any program's page."""
 
 _LONGEST_HOST = 300
 """Characters of a host that are looked at: DNS allows 253, and a port is five."""
@@ -77,10 +76,10 @@ def _answers_to(netloc: str, own_host: str, names: tuple[str, ...]) -> bool:
 
 
 def _is_own(headers: Mapping[str, str], settings: Settings) -> bool:
-    """Whether a request comes from a page of the proxy: with the same host and port.
+    """Return whether a page is the proxy's own: at the same host and the same port.
 
-    Behind a gateway with its own name, that name is in `serve_names`, with its port unless it is
-    the default, as browsers write an origin.
+    The name of a gateway is in `serve_names`, with its port if that is not the default, because
+    browsers write an origin in that form.
     """
     origin = headers.get("origin", "").lower()
     site = origin.partition("://")[2]
@@ -96,7 +95,7 @@ def _host_of(netloc: str) -> str:
 
 
 class View:
-    """The tenants that a person may see."""
+    """The access of a viewer."""
 
     def __init__(self, service: Service, own: str | None) -> None:
         self._service = service
@@ -124,7 +123,7 @@ class View:
 
 
 async def view_of(service: Service, request: Request) -> View:
-    """Return the tenants that the sender of a request may see."""
+    """Return the access of the sender of a request."""
     settings = service.settings
     who = asking(request.headers.items(), request.url.query, settings)
     login = service.logins.token_of(request.headers.get("cookie", ""))

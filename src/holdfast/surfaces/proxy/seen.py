@@ -1,6 +1,6 @@
-"""The facts about one request for metrics, logs and traces: ids, counts and times, no content.
+"""The data of one request for metrics, logs and spans, collected while it is answered.
 
-seen: before metrics, logs and tracing.
+Contains ids, counts and times, and no text of the conversation.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ class RequestSeen:
         self.tenant = ""
         """Whose request it is, once that is known."""
         self.provider = ""
-        """The provider that answers, such as `Anthropic`, or the name of an upstream."""
+        """The name of the upstream that answers, such as `Anthropic`."""
         self.session = ""
         self.status = 0
-        """The status of the response; 0 before there is one."""
+        """The status sent to the client; 0 if none was sent yet."""
         self.streams = False
         self.size = 0
         """Bytes of the request, where it was read."""
@@ -76,11 +76,11 @@ class RequestSeen:
         self.slot: Slot | None = None
         """Its place among the requests at work; None while it has none."""
         self.turn: asyncio.Task[Turn | None] | None = None
-        """The task that records the turn, once there is one."""
+        """The engine's record of the turn, once it exists."""
         self.upstream = 0.0
         """Time spent waiting for the upstream."""
         self.client = 0.0
-        """Seconds spent waiting for the client: for its body, and until it reads the response."""
+        """Seconds spent waiting for the client: for its body, and until it reads its response."""
         self.total = 0.0
         self.is_open = True
         """Whether the client still waits for its answer, or a part of it."""
@@ -99,13 +99,13 @@ class RequestSeen:
             slot.release()
 
     def failed_with(self, error: HoldfastError) -> None:
-        """Note the kind of an error that ended the request; its text may name content."""
+        """Record the kind of the error that ended the request; its text may quote the request."""
         self.failure = type(error).__name__
         if isinstance(error, StoreError):
             self.store_failed_with(error)
 
     def store_failed_with(self, error: StoreError) -> None:
-        """Note an error of the store."""
+        """Record a failure of the store."""
         self.store_failed = True
         self.store_failure = str(error)
 

@@ -71,7 +71,7 @@ _READ_BYTES = 8_192
 """Of an upstream at once: parsed in one step, 1,400 chunks of one byte take 5 ms. Clients have
 their own measure: see connections."""
 PAGES: tuple[Callable[[Service], list[BaseRoute]], ...] = (dashboard.routes, telemetry.routes)
-"""The pages beside the providers' paths: each function returns its routes for a service."""
+"""The proxy's own pages: each function returns its routes for a service."""
 
 
 @asynccontextmanager
@@ -92,7 +92,7 @@ async def opened(settings: Settings, peers: Peers | None = None) -> AsyncIterato
 
 
 def application(service: Service) -> Starlette:
-    """Return the application; the gate comes before every route, including those of pages."""
+    """Return the application; the gate covers every route, also those of pages."""
     routes: list[BaseRoute] = [
         Route(HEALTH, partial(_health, service), methods=["GET"]),
         *(route for page in PAGES for route in page(service)),
@@ -147,8 +147,8 @@ class Server(uvicorn.Server):
                 log_level="critical",  # its tracebacks might hold content; ours do not
                 access_log=False,
                 server_header=False,
-                # uvicorn trusts x-forwarded-for from every local client: with another address in
-                # each request, no client would ever be slowed down after wrong tokens.
+                # uvicorn trusts x-forwarded-for from local clients: with another address in each
+                # request nobody would ever have to wait after wrong tokens.
                 proxy_headers=False,
                 # Its type is int, and it is handed to asyncio as it is.
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,  # type: ignore[arg-type]
@@ -166,7 +166,7 @@ class Server(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to accept connections, and report that the proxy is ready."""
+        """Start to accept requests, and report it."""
         await super().startup(sockets=[])  # connections are taken here: see `accept` for why
         # Of workers that share a socket, the first to wake would take all that wait.
         at_once = AT_ONCE if self._service.peers is None else 1
@@ -223,7 +223,7 @@ def listen(settings: Settings, *, beside_others: bool = False) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
         family, kind, protocol, _, address = found[0]
-        # asyncio sends small pieces at once only on a socket whose protocol is TCP.
+        # asyncio disables Nagle's algorithm only on a socket that reports TCP.
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
         raise _cannot_listen(host, port, error) from error
@@ -261,7 +261,7 @@ class Started(NamedTuple):
 
 
 def whereabouts(service: Service, listener: socket.socket) -> Started:
-    """Return the address of the proxy and of its upstreams, for its start message."""
+    """Return the addresses of a proxy that starts."""
     to = service.upstreams.addresses()
     return Started(base_url(listener), to, service.answers_offline)
 
@@ -276,7 +276,7 @@ class Worker(NamedTuple):
 
 
 def serve(settings: Settings, *, started: Callable[[Started], None]) -> None:
-    """Run the proxy in this process until a signal ends it; call `started` with its address."""
+    """Run the proxy in this process until a signal stops it; `started` gets its addresses."""
     use_few_heaps()
     with listen(settings) as listener:
         asyncio.run(_serve(settings, listener, started))
@@ -293,7 +293,7 @@ async def _serve(
 
 
 async def work(settings: Settings, listener: socket.socket, worker: Worker) -> None:
-    """Serve as one of several processes, until the parent ends this one or is gone."""
+    """Serve as one of several processes, until the parent stops it or is gone."""
     async with (
         opened(settings, worker.peers) as service,
         worker.peers.answering(service.telemetry.metrics.counted),
@@ -339,9 +339,9 @@ def _spare_what_stays() -> None:
 
 def _let_the_loop_run() -> None:
     """Keep each step of the loop short, and its waits for threads that are busy."""
-    # After each system call, the loop waits this long for a busy thread: about five times for one
-    # ping, and for each of the requests queued before it. With a fifth of this interval, requests
-    # of 10 KB cost 18 % more, because threads took turns twice as often.
+    # After each system call the loop waits this long for a busy thread: some five times for one
+    # ping, and for each request before it. With a fifth of this, requests of 10 KB cost 18 % more:
+    # threads switched twice as often.
     sys.setswitchinterval(0.001)
     transport = getattr(asyncio.selector_events, "_SelectorTransport", None)
     if transport is not None:

@@ -1,7 +1,4 @@
-"""Request headers with which a client changes settings, and the prefix of response headers.
-
-switches: after routes.
-"""
+"""Request headers that switch features, and response headers that report them."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ _SHARE = re.compile(r"0?\.[0-9]{1,6}|1(?:\.0{1,6})?")
 _LONGEST_PATTERN = 200
 _POLICIES: tuple[CitePolicy, ...] = get_args(CitePolicy)
 AnswerSwitch = Literal["off", "exact", "semantic", "refresh"]
-"""Never; for equal requests; for similar ones too; not now, but keep the answer."""
+"""Never; for an equal request; also for a similar one; not now, but store the answer."""
 _ANSWERS: dict[str, AnswerSwitch | None] = {
     **{each: each for each in get_args(AnswerSwitch)},
     **dict.fromkeys(("1", "true", "yes", "on"), "semantic"),
@@ -32,7 +29,7 @@ _ANSWERS: dict[str, AnswerSwitch | None] = {
     "": None,
 }
 LazySwitch = LazyMode | int
-"""As in the settings, never, or above this number of tokens of tools."""
+"""The setting, never, or the tokens of tools from which schemas are hidden."""
 Mode = Literal["fit", "assemble"]
 """How a request is made that holds a whole history."""
 
@@ -43,27 +40,27 @@ class Switches(NamedTuple):
     bypass: bool = False
     """Pass everything through, byte for byte."""
     read_only: bool = False
-    """Count and report the edits, but send the request unedited."""
+    """Count and report the edits, but send the request unchanged."""
     cite: bool = True
     """Put citations in the place of long tool results."""
     offer_expand: OfferExpand | None = None
-    """When to offer the tool that opens refs; None for the setting."""
+    """When `expand_ref` is offered; None for the setting."""
     limit: int | None = None
-    """Maximum input tokens; None for the setting, or else the model's limit."""
+    """Maximum input tokens; None for the setting, else the model's own limit."""
     session: str = ""
     """Which conversation it is; empty: known by its beginning."""
     answers: AnswerSwitch | None = None
-    """Whether the request may be answered from memory; None for the setting."""
+    """Use of the answer cache; None for the setting."""
     mode: Mode | None = None
-    """How the request is made; None for the setting."""
+    """The mode of the request; None for the setting."""
     lazy_tools: LazySwitch | None = None
-    """Tokens of tools above which their schemas are deferred, or never; None for the setting."""
+    """When tool schemas are hidden: never, or above a number of tokens; None for the setting."""
     cite_policy: CitePolicy | None = None
     cite_tokens: int | None = None
     cite_share: float | None = None
     cite_repeats: bool | None = None
     cite_tools: tuple[tuple[str, ToolRule], ...] = ()
-    """Rules for citing results that differ from the settings."""
+    """When results are cited, if different from the settings."""
 
     def citing(self, rules: CitingRules) -> CitingRules:
         """The rules of the settings, with what this request wants otherwise."""

@@ -1,9 +1,8 @@
-"""Find the tenant of a request by the credentials that it presents, never by its body.
+"""The tenant of a request, derived from its credentials, never from its body.
 
-tenants: after incoming, before service. A tenant is a workspace of the store with its own sessions,
-refs, hidden calls, calibration and caches; tenants share no lock of the store. Its name is a keyed
-hash of the client's credential, so that a copy of the store neither reveals a key nor lets anybody
-test one.
+A tenant is a workspace of the store: its sessions, refs, hidden calls, calibration and every cache
+are separate, and no lock of the store is shared. Its name is a keyed hash of the client's
+credential: the store alone does not allow reading or testing a key.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from holdfast.surfaces.proxy.incoming import Incoming
 
 ANONYMOUS = "anonymous"
-"""Clients without a credential; they cannot be distinguished."""
+"""The tenant of all clients without a credential."""
 TENANT_HEADER = f"{PREFIX}tenant"
 TOKEN_HEADER = f"{PREFIX}token"
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
@@ -65,8 +64,8 @@ class Asking(NamedTuple):
     header: str = ""
     """The tenant that it names itself."""
     signer: str = ""
-    """The id of the AWS key that signed the request. It is no secret, and only AWS can verify the
-    signature: it names the owner of the request and grants no access."""
+    """The id of the AWS key of its signature. That is no secret, and only AWS can check the
+    signature: it separates tenants, and gives access to nothing."""
 
 
 def credentials(headers: Collection[tuple[str, str]], query: str = "") -> frozenset[str]:
@@ -103,7 +102,7 @@ def token_names(given: Iterable[str], settings: Settings) -> frozenset[str]:
     names = set()
     for value in given:
         for name, token in own_tokens(settings).items():
-            # Compare every token in constant time, so that the duration reveals nothing.
+            # Every token is compared, in constant time, so that the duration reveals nothing.
             if hmac.compare_digest(value.encode(), token.encode()):
                 names.add(name)
     return frozenset(names)
@@ -142,7 +141,7 @@ class Tenants:
         """Called once for each credential that this process sees."""
         self._secret = b""
         self._names: dict[bytes, str] = {}
-        """Tenants by their credentials: clients send the same ones with every request."""
+        """Tenants by credentials: clients send the same with every request."""
         self._recent: OrderedDict[str, Holdfast] = OrderedDict()
         self._in_use: WeakValueDictionary[str, Holdfast] = WeakValueDictionary()
 
@@ -172,12 +171,12 @@ class Tenants:
     async def accounts(
         self, headers: Collection[tuple[str, str]], query: str, upstream: Upstream
     ) -> list[Scope]:
-        """Return the accounts whose daily limit a call to an upstream uses up.
+        """Return the tenants whose daily limit a call to an upstream counts for.
 
-        Where the settings' key is sent, nobody checks a key that a client adds to our token: with a
-        new one in each request it would be a new tenant each time. So only the token counts. Where
-        the client's own key is sent, each key that the vendor may read counts: one of them is the
-        paying account, and the others may be made up.
+        If the settings' key is sent, nobody checks a client's key next to our token: a different
+        one in each request would be a different tenant each time. So only the token counts. If the
+        client's own key is sent, each key that the vendor may read counts: one of them is the
+        account that pays, and the others may be invented.
         """
         who = asking(headers, query, self._settings)
         is_named = any(who.tokens) or self._settings.tenant_by != "key"
@@ -219,7 +218,7 @@ class Tenants:
         return hmac.new(self._secret, text, hashlib.sha256).hexdigest()[:_DIGITS]
 
     async def engine(self, tenant: str) -> Holdfast:
-        """Return the engine of a tenant; engines unused for longest are released without loss."""
+        """Return the engine of a tenant; the longest unused ones are released, and lose nothing."""
         if tenant == self._root.scope.workspace:
             return self._root
         engine = self._in_use.get(tenant)
@@ -234,12 +233,12 @@ class Tenants:
         return engine
 
     async def all(self) -> list[str]:
-        """Return the tenants with records in the store, most recently used first."""
+        """Return the tenants with data in the store, most recently used first."""
         user = self._root.scope.user
         return [scope.workspace for scope in await self._root.store.scopes() if scope.user == user]
 
     async def close(self) -> None:
-        """Store the calibration of each tenant."""
+        """Save the calibration of each tenant."""
         while self._recent:
             await self._recent.popitem()[1].settle()
 
@@ -279,7 +278,7 @@ def _named(header: str) -> str:
 
 
 def check(settings: Settings) -> None:
-    """Raise unless the settings can separate tenants in the way that they ask for."""
+    """Raise unless the settings separate tenants as they claim."""
     if settings.tenant_by == "header" and not own_tokens(settings):
         raise SettingsError(
             "anybody could name any tenant",

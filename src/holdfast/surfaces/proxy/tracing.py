@@ -31,7 +31,7 @@ _PROVIDERS = {
 
 
 class Tracing:
-    """Exports spans in batches, from a separate thread."""
+    """Writes spans to an exporter, in batches, in a separate thread."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - an extra
@@ -64,7 +64,7 @@ class Tracing:
         span.end(seen.began_at + int(seen.total * 1e9))
 
     def close(self) -> None:
-        """Export the remaining spans, and end."""
+        """Write the remaining spans, and stop."""
         self._provider.shutdown()
 
 

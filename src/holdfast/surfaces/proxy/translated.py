@@ -1,7 +1,6 @@
-"""Call an upstream in another dialect than the client's: translate the request and the response.
+"""Requests to an upstream in another dialect than the client's, and their responses.
 
-translated: before dispatch. Fields that cannot be translated are named, for the client and the
-record.
+Fields that cannot be translated are listed for the client and the record.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _PATHS = {
 SAFE = "/:@!$&'()*+,;=~"
 """Characters that need no escape in a path (RFC 3986, 3.3)."""
 _MOST_NAMED = 8
-"""Losses that are named one by one: a header has no room for a list of two hundred images."""
+"""Maximum number of losses listed one by one: a header has no room for two hundred images."""
 
 
 class TranslatedRequest(NamedTuple):
@@ -64,9 +63,9 @@ def translated_request(
 async def translated_reply(
     reply: Reply, target: Target, to: str, most: int, custom: frozenset[str]
 ) -> tuple[Reply, tuple[str, ...]]:
-    """Yield the response in the dialect `to`, and the fields of it that cannot be translated.
+    """Return the upstream's response in the dialect `to`, and the losses of a complete one.
 
-    At most `most` bytes of a whole response are read.
+    At most `most` bytes of a complete response are read.
     """
     speaks, model = target.dialect, target.model
     if reply.status < 400 and is_stream(reply):

@@ -1,8 +1,8 @@
-"""Check, reserve and settle every call to an upstream, on every path.
+"""The only way to an upstream: every call on every path is checked, reserved and settled here.
 
-upstream_calls: after allowance and usage_reader, before dispatch. Two checks come before a call.
-May its tenant name the objects in it (where the settings' key is sent, see provider_objects)? Does
-its daily limit allow it (see allowance)? Without a shared key and a limit, a call is sent directly.
+Two checks precede a call. May its tenant name the objects in it (if the settings' key is sent, see
+provider_objects)? And is enough of its daily limit left (see allowance)? Without shared key and
+limit a call uses the network directly.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _STREAM_BYTES_PER_TOKEN = 2
 alone has a hundred bytes, so that more is counted than was shown."""
 _OK = range(200, 300)
 _READING = 4
-"""How many times faster a body is parsed and searched than its contents are cited."""
+"""How many times faster a body is parsed and walked than its contents are cited."""
 
 
 class UpstreamCall(NamedTuple):
@@ -90,7 +90,7 @@ class UpstreamCalls:
         return self._service.allowances.is_limited or self.is_shared(upstream)
 
     async def check_allowance(self, upstream: Upstream) -> str:
-        """Raise if the daily limit is used up; return a warning once most of it is."""
+        """Raise if the daily limit is reached; return a warning if most of it is used."""
         if not self._service.allowances.is_limited:
             return ""
         scopes = await self._service.tenants.accounts(self._headers, self._query, upstream)
@@ -129,7 +129,7 @@ class UpstreamCalls:
             meter.close()
 
     async def _facts(self, call: UpstreamCall, *, is_strict: bool) -> RequestFacts:
-        """Read the facts of a body; a body that passes in pieces is a form, which contains none."""
+        """Return the facts in the body; a body sent in pieces is a form, without facts."""
         if not isinstance(call.body, bytes) or not call.body:
             return RequestFacts(0)
         work = partial(read_facts, call.body, call.upstream.family)
@@ -137,8 +137,8 @@ class UpstreamCalls:
         try:
             return await self._service.engine.workers.off_loop(size // _READING, work)
         except WireError:
-            # Another parser might read ids in a body that ours refuses, such as the second of two
-            # equal keys.
+            # Another parser might read ids in JSON that ours refuses: the second of two equal keys,
+            # for example.
             if is_strict:
                 raise
             return RequestFacts(size, is_held=True)
@@ -159,7 +159,7 @@ class UpstreamCalls:
                 self._seen.store_failed_with(error)
 
     async def _reserved(self, call: UpstreamCall, facts: RequestFacts) -> Meter:
-        """Reserve the tokens of a call; a failing store blocks calls only by setting."""
+        """Reserve a call's maximum use; without a store, the setting for failures decides."""
         meter = Meter(self._service)
         has_body = not isinstance(call.body, bytes) or bool(call.body)
         is_limited = self._service.allowances.is_limited
@@ -186,7 +186,7 @@ class UpstreamCalls:
 
 
 class Meter:
-    """The reservation of one call, and the usage that it settles to."""
+    """The reservation of one call, and its use."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -222,7 +222,7 @@ class Meter:
         self._is_broken = True
 
     async def settle(self) -> None:
-        """Settle with the usage known so far; usage that is reported later is added then."""
+        """Settle with the known use; usage reported later is added then."""
         used = self._used()
         if not self._holds or used == self._settled:
             return
@@ -237,12 +237,12 @@ class Meter:
             self._service.later(self.settle())
 
     def _used(self) -> Amount:
-        """Return the usage of the call: as reported, else estimated.
+        """Return the use of the call: as reported, else estimated.
 
-        A whole response without a report may have had any length, because a client can leave just
-        before the report. For a stream, and for a response that the upstream aborted, providers
-        bill the part that they had sent. A background response continues without its client, who
-        can fetch all of it later.
+        A complete response without a report may have been of any length: a client can leave just
+        before the report. For a stream, and for a response that the upstream broke off, providers
+        bill the bytes sent; a background response continues without its client, who can fetch all
+        of it later.
         """
         estimate, reader = self._estimate, self._reader
         if estimate is None or self._is_refused:
@@ -297,10 +297,10 @@ class _Watched:
         self._meter = meter
 
     async def chunks(self) -> AsyncGenerator[bytes]:
-        """Yield the response; settle the usage before the client has the end of it.
+        """Yield the response; the use is settled before the client has the end of it.
 
-        For that, the last piece of a whole response is held back: a client that has it may send its
-        next request at once, which its own reservation could block.
+        The last piece of a complete response is held back for that: its client may send the next
+        request at once, which would compete with its own reservation.
         """
         held = b""
         try:

@@ -38,8 +38,8 @@ _OTHERS_KEYS: dict[Family, frozenset[str]] = {
 _ACCOUNTS = frozenset({"openai-organization", "openai-project", "x-goog-user-project"})
 """Which of a key's accounts is meant: with the settings' key that is not the client's to choose."""
 _SIGNED = "AWS4-"
-"""Prefix of an authorization that is a signature (AWS Signature Version 4, any algorithm): it
-covers the method, the path, the hash of the body, the host and other headers, and is no secret."""
+"""The beginning of a signed authorization (AWS Signature Version 4, any algorithm): it covers the
+method, the path, the hash of the body, the host and other headers, and is no secret."""
 
 
 def address(upstream: Upstream, path: str, query: str) -> str:
@@ -63,7 +63,7 @@ def without(name: str, query: str) -> str:
 
 
 def signature_of(headers: Iterable[tuple[str, str]]) -> str:
-    """Return the client's signature; no byte of a signed request can be changed."""
+    """Return the client's signature of the request, if any: then no byte of it can be changed."""
     fields = (value for name, value in headers if name.lower() == "authorization")
     return next((value for value in fields if value.startswith(_SIGNED)), "")
 
@@ -73,8 +73,8 @@ def outgoing_headers(
 ) -> dict[str, str]:
     """Return the headers for an upstream: the client's, with the settings' key if there is one.
 
-    The proxy's own tokens are never sent, even if a client sent one in place of a key. A signature
-    is sent together with the host that it covers.
+    The proxy's own tokens, if a client sent one as a key, are removed. With a signature, the host
+    that it covers is sent too.
     """
     fields = [(name.lower(), value) for name, value in headers]
     dropped = _DROPPED | _OTHERS_KEYS[upstream.family]
@@ -83,7 +83,7 @@ def outgoing_headers(
     if not upstream.takes_clients_key:
         dropped |= _ACCOUNTS
     for name, value in fields:
-        if name == "connection":  # hop-by-hop headers (RFC 9110, 7.6.1)
+        if name == "connection":  # the client's value is for this hop only (RFC 9110, 7.6.1)
             dropped |= {named.strip() for named in value.lower().split(",")}
     outgoing: dict[str, str] = {}
     for name, value in fields:

@@ -56,7 +56,7 @@ _UNREADABLE = (msgspec.DecodeError, RecursionError, ValueError)
 
 
 class UsageReader:
-    """Reads the usage from one response."""
+    """The usage in one response."""
 
     def __init__(
         self, status: int, headers: Mapping[str, str], dialect: str = "", *, names: bool = False
@@ -84,7 +84,7 @@ class UsageReader:
 
     @property
     def tokens(self) -> CallTokens | None:
-        """The reported tokens; None if the provider has reported no input."""
+        """Return the provider's usage; None if it has reported no input."""
         return read_report(self._usage)
 
     def take_names(self) -> set[str]:
