@@ -42,8 +42,8 @@ class IdleCollector:
 def use_few_heaps() -> None:
     """Let large blocks be mapped separately, so that each is returned when it is freed.
 
-    glibc raises that threshold by itself with the first large block that is freed; a value that is
-    set stays.
+    glibc raises this threshold itself with the first large block that is freed; a value that was
+    set is kept.
     """
     mallopt = _of_glibc("mallopt")
     if mallopt is not None:
@@ -53,7 +53,7 @@ def use_few_heaps() -> None:
 
 
 async def give_back_after(work: Awaitable[None]) -> None:
-    """Return free memory inside the heaps once work is done; it takes milliseconds."""
+    """Return free heap memory to the system after some work; it takes milliseconds."""
     await work
     await asyncio.to_thread(give_back)
 
@@ -66,11 +66,11 @@ def give_back() -> None:
 
 
 def free_closed_transports() -> None:
-    """Free asyncio's transports as soon as they are closed, those to clients and to upstreams.
+    """Let asyncio's transports be freed as soon as they are closed, to clients and upstreams.
 
-    Each stores one of its own methods that reads or writes, which is a reference cycle: a kilobyte
-    for each connection until a full collection. With TLS, aiohttp wraps the transport out of reach,
-    so the class is patched for all.
+    Each keeps a bound method of itself, a reference cycle: a kilobyte for each connection until a
+    full collection. With TLS the transport is inside aiohttp's, out of reach, so the patch applies
+    to all.
     """
     transport = getattr(asyncio.selector_events, "_SelectorTransport", None)
     lose = getattr(transport, "_call_connection_lost", None)
@@ -89,7 +89,7 @@ def free_closed_transports() -> None:
 
 
 def _nothing() -> None:
-    """Replaces the read and write methods of a closed transport."""
+    """The read and write callback of a closed transport."""
 
 
 @cache
