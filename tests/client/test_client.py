@@ -531,8 +531,9 @@ def test_no_tool_is_set_aside_for_nobody_would_answer_for_it() -> None:
     with Upstream(says("Fine.")) as upstream:
 
         async def work() -> None:
-            async with Holdfast.open("memory:") as engine:
-                engine.options = msgspec.structs.replace(engine.options, lazy=rules)
+            async with Holdfast.open("memory:") as opened:
+                options = msgspec.structs.replace(opened.options, lazy=rules)
+                engine = opened.with_parts(options=options)
                 async with client_of(upstream, engine=engine) as client:
                     await client.chat([{"role": "user", "content": "Hello."}], tools=tools)
 
@@ -596,8 +597,9 @@ def test_a_conversation_is_asked_to_end_only_if_both_engine_and_client_want_that
     engine_ends: bool, client_ends: bool
 ) -> None:
     async def work() -> None:
-        async with Holdfast.open("memory:") as engine:
-            engine.options = msgspec.structs.replace(engine.options, ends=engine_ends)
+        async with Holdfast.open("memory:") as opened:
+            options = msgspec.structs.replace(opened.options, ends=engine_ends)
+            engine = opened.with_parts(options=options)
             asked = Asked(read({"messages": []}, "openai-chat"), "openai-chat", frozenset())
             model = MODELS["openai-chat"]
             async with Client(model, engine=engine, key="k", ends=client_ends) as client:

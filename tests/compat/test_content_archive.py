@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from holdfast import Settings
 from holdfast.compat import ContentArchive
 from holdfast.errors import PrivacyError, StoreError
+from holdfast.store import Scope
 from holdfast.store.refs import digest
 from tests.store.harness import Clock
 
@@ -41,6 +42,14 @@ def test_what_was_archived_is_retrieved_by_its_hash_and_survives_closing(tmp_pat
         assert archive.retrieve("no hash") is None
     with ContentArchive(settings(), tmp_path / "a") as archive:
         assert archive.retrieve(name) == "The original."
+
+
+def test_what_a_content_holds_is_noted_with_it(tmp_path: Path) -> None:
+    with ContentArchive(settings(), tmp_path / "a") as archive:
+        archive.archive("Write to ann.lee@corp.com.")
+        archive.archive("Nothing to hide.")
+        infos = archive._with_store(lambda store: store.refs(Scope()))
+    assert {info.size: info.flags for info in infos} == {26: ("email",), 16: ()}
 
 
 def test_the_archive_is_off_unless_it_is_switched_on(tmp_path: Path) -> None:

@@ -109,8 +109,7 @@ def talk(seed: int, turns: int) -> Iterator[bytes]:
 def engine_on(store: Store, settings: Settings = SETTINGS) -> Holdfast:
     """An engine as `Holdfast.open` makes it, on a store that outlives it."""
     engine = Holdfast(store, HERE, options=fit_options(settings))
-    engine.summaries = fold_summaries(store, settings)
-    return engine
+    return engine.with_parts(summaries=fold_summaries(store, settings))
 
 
 async def work_off(store: Store, model: Model, settings: Settings = SETTINGS) -> list[Attempt]:

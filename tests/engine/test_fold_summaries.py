@@ -265,7 +265,7 @@ def test_without_a_model_nothing_is_set_aside_and_nothing_queued() -> None:
     async def work() -> None:
         store = open_memory()
         engine = engine_on(store, type(SETTINGS)(cite_policy="always"))
-        assert engine.summaries is None
+        assert engine.parts.summaries is None
         for body in talk(7, 30):
             fitted = await sent(engine, body)
         assert fitted.state.folds

@@ -188,8 +188,8 @@ def test_a_request_that_is_only_counted_begins_no_session(url: str) -> None:
         async with Holdfast.open(url) as engine:
             main = await ask(engine, talk(1), A)
             await ask(engine, talk(1), B)
-            assert (await engine.look_up(talk(2), sender=A)).name == main.name
-            await engine.look_up(talk(1, opening="Another."), sender=A)
+            assert (await engine.sessions.look_up(talk(2), sender=A)).name == main.name
+            await engine.sessions.look_up(talk(1, opening="Another."), sender=A)
             assert len(await engine.store.sessions(engine.scope)) == 2
 
     run(work)

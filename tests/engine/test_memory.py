@@ -15,7 +15,6 @@ import pytest
 
 from holdfast import Holdfast, read
 from holdfast.engine import Session, live
-from holdfast.engine.live import LiveSessions
 from holdfast.fitting import FitOptions
 from holdfast.store.opening import open_memory
 from holdfast.wire import Message
@@ -69,7 +68,7 @@ def test_a_session_knows_how_much_memory_it_takes(
     async def measured() -> tuple[int, int, int]:
         async with Holdfast.open(f"sqlite:///{tmp_path}/store.db") as engine:
             await after(engine, shape())  # what is loaded or remembered once
-            engine.live = LiveSessions()
+            engine.live.drop_all()
             turns = shape()
             gc.collect()
             tracemalloc.start()
@@ -78,7 +77,7 @@ def test_a_session_knows_how_much_memory_it_takes(
                 size = session.size
                 gc.collect()
                 held = tracemalloc.get_traced_memory()[0]
-                engine.live = LiveSessions()
+                engine.live.drop_all()
                 del session
                 gc.collect()
                 held -= tracemalloc.get_traced_memory()[0]

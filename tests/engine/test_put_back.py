@@ -143,7 +143,7 @@ def test_look_for_another_request_is_not_taken_for_one_of_its_own(tmp_path: Path
             [ref] = refs_hidden(await sent(here, session, first, options))
             await sent(here, session, first, options)  # by now it knows how many wishes there are
             longer = in_dialect(talk(2), "openai-chat")
-            await here.look_up(read(longer, "openai-chat"))
+            await here.sessions.look_up(read(longer, "openai-chat"))
             await there.session("s").put_back(ref)
             second = await sent(here, session, longer, options)
             assert spans(first, "openai-chat")[-1] in spans(second.body, "openai-chat")

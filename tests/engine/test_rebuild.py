@@ -289,8 +289,8 @@ def test_what_a_policy_kept_out_of_the_store_is_said_to_be_missing(tmp_path: Pat
 
     async def work() -> None:
         url = f"sqlite:///{tmp_path}/store.db"
-        async with Holdfast.open(url) as engine:
-            engine.options = FitOptions(rules=CitingRules(privacy="refuse"))
+        async with Holdfast.open(url) as opened:
+            engine = opened.with_parts(options=FitOptions(rules=CitingRules(privacy="refuse")))
             session = engine.session("s")
             await engine.observe(session, await session.fit(body))
             with pytest.raises(DamagedContentError, match="cannot be rebuilt"):

@@ -144,7 +144,7 @@ def test_the_library_has_a_worker_and_a_short_visit_never_touches_the_queue(
 
     async def work() -> None:
         async with Holdfast.open(settings=Settings(store_url=url)) as engine:
-            assert engine.jobs is not None
+            assert engine.parts.jobs is not None
         store = await open_store(url)
         assert await store.jobs.latest(None) == []
         await store.close()

@@ -15,7 +15,7 @@ import pytest
 from holdfast.errors import StoreError, StoreUnavailableError
 from holdfast.store.deadline import Breaker
 from holdfast.store.sqlite.file import StoreFile
-from holdfast.store.sqlite.lane import Lane, Outcome, Queued
+from holdfast.store.sqlite.lane import MOST_TOGETHER, Lane, Outcome, Queued
 from holdfast.store.sqlite.writer import FileReaders
 
 
@@ -139,6 +139,27 @@ def test_lane_that_is_closed_refuses_and_finishes_what_was_queued() -> None:
         assert await queued == 1
         with pytest.raises(StoreUnavailableError, match="closed"):
             lane.submit(lambda _: 2)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("jobs", [0, 1, MOST_TOGETHER - 1, MOST_TOGETHER, 2 * MOST_TOGETHER])
+def test_a_lane_ends_however_many_jobs_are_taken_together_with_its_end(jobs: int) -> None:
+    async def main() -> None:
+        lane = Lane(apsw.Connection(":memory:"), _each, "here", "test-lane")
+        gate = Gate()
+        first = lane.submit(gate.job)
+        await asyncio.to_thread(gate.entered.wait, 30)
+        queued = [lane.submit(lambda _, n=n: n) for n in range(jobs)]  # type: ignore[misc]
+        closing = threading.Thread(target=lane.close, daemon=True)
+        closing.start()
+        while not lane._closed:
+            await asyncio.sleep(0)
+        gate.opened.set()
+        await asyncio.to_thread(closing.join, 30)
+        assert not closing.is_alive()
+        assert await first == "through"
+        assert await asyncio.gather(*queued) == list(range(jobs))
 
     asyncio.run(main())
 

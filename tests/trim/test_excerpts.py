@@ -57,6 +57,14 @@ def test_a_middle_cut_does_not_run_through_it_either(exact: str) -> None:
                 assert line.replace(exact, "").strip() == ""
 
 
+@pytest.mark.parametrize("character", [EXACT[6], EXACT[8], "👍🏽"])
+def test_a_character_of_several_code_points_is_never_cut_where_no_word_ends(character: str) -> None:
+    text = character * 30
+    for most in range(len(text)):
+        assert len(before(text, most)) % len(character) == 0
+        assert len(after(text, most)) % len(character) == 0
+
+
 @settings(max_examples=300)
 @given(st.text(max_size=400), st.integers(0, 400))
 def test_an_excerpt_is_a_part_and_not_longer_than_it_may_be(text: str, most: int) -> None:

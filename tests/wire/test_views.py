@@ -196,3 +196,22 @@ def test_what_is_no_image_has_no_size() -> None:
     assert image_size(b"hello") is None
     assert base64_size("!!!!") is None
     assert base64_size("<<media stripped>>") is None
+
+
+def test_an_unknown_block_with_an_id_is_no_use_of_a_tool_of_the_provider() -> None:
+    known = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
+    message = {"role": "assistant", "content": [known, {"type": "new_thing", "id": "s2"}]}
+    blocks = read({"messages": [message]}, "anthropic").messages[0].blocks
+    assert [block.opens for block in blocks if isinstance(block, Opaque)] == ["s1", ""]
+
+
+def test_texts_and_documents_of_a_result_are_joined_in_their_order() -> None:
+    content = [
+        {"type": "text", "text": "one"},
+        {"type": "document", "document": {"data": "two"}},
+        {"type": "document", "document": {"data": {"three": 3}}},
+        "no part",
+    ]
+    message = {"role": "tool", "tool_call_id": "1", "content": content}
+    [result] = read({"messages": [message]}, "cohere").messages[0].results
+    assert result.text == 'one\ntwo\n{"three":3}'

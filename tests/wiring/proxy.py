@@ -97,7 +97,7 @@ def proxy_starts_workers(processes: int, _: Path) -> object:
 
 def proxy_has_a_worker(enabled: bool, _: Path) -> object:
     with running_proxy({"background_jobs": enabled}) as proxy:
-        return proxy.service.engine.jobs is not None
+        return proxy.service.engine.parts.jobs is not None
 
 
 def proxy_takes_facts(enabled: bool, _: Path) -> object:

@@ -1,7 +1,7 @@
-"""A client in your program: requests to any model, made to fit, sent, reconciled and recorded.
+"""A client in your program: requests to any model, fitted, sent, billed and recorded.
 
-requests · pace → transports → exchange → replies · report → client → blocking, each using only what
-stands before it.
+requests · pace → transports → exchange → replies · report → client → blocking, each using only
+files before it.
 """
 
 from holdfast.client.client import Client

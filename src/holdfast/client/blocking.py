@@ -1,4 +1,4 @@
-"""The client for programs that do not await: an event loop of its own, in a thread of its own.
+"""The client for programs without asyncio: a separate event loop in a separate thread.
 
 blocking: after client. The thread lives from `with` to its end; calls may come from any thread.
 """
@@ -83,7 +83,7 @@ class BlockingClient:
                     raise part
                 yield part
         finally:
-            pumping.cancel()  # who stops early leaves nothing running
+            pumping.cancel()  # a caller that stops early leaves nothing running
 
     def get_token_usage(self) -> TokenBudgetSnapshot:
         """See `Client.get_token_usage`."""

@@ -23,7 +23,7 @@ from holdfast.client.exchange import Answered, Exchange
 from holdfast.client.pace import Pace
 from holdfast.client.replies import ClientReport, Part, Reply
 from holdfast.client.transports import OFFLINE, Plugin, Transport, open_transport
-from holdfast.engine import Holdfast, Session
+from holdfast.engine import Holdfast, Observation, Session
 from holdfast.errors import BudgetExceededError, PrivacyError, SettingsError, StoreError
 from holdfast.faults import Faults, logged_faults
 from holdfast.fitting import FitOptions, FitState, Fitted, shared_engine
@@ -56,11 +56,10 @@ class Client:
     """Asks one model, in requests that fit; used inside `async with`.
 
     `budget` is for all requests of the client together, `limit` the most input tokens of one (by
-    default what the model can take). `strategy` makes requests shorter, `preserve` are anchors that
-    it keeps beside the usual ones; these three also go by the names `token_budget`,
-    `context_strategy` and `context_preservation` (001-69). Without a `session` a new one begins.
-    Who brings a conversation that can grow no more to its end by itself, as an agent does, says
-    `ends=False`.
+    default the model's limit). `strategy` makes requests shorter, `preserve` are anchors that it
+    keeps beside the usual ones; these three are also called `token_budget`, `context_strategy` and
+    `context_preservation` (001-69). Without a `session` a new one begins. A caller that ends a full
+    conversation by itself, as an agent does, passes `ends=False`.
     """
 
     def __init__(  # noqa: PLR0913 - named arguments, of which most programs need one
@@ -137,7 +136,7 @@ class Client:
 
     @property
     def engine(self) -> Holdfast:
-        """What the client stands on: its store, its sessions."""
+        """The engine of the client, with its store and sessions."""
         if self._engine is None:
             raise SettingsError(
                 "the client is not open", where="Client", fix="Use it inside `async with`."
@@ -162,13 +161,13 @@ class Client:
         limit: int | None = None,
         more: Mapping[str, Any] | None = None,
     ) -> Reply:
-        """Ask, and return the answer; what the model wants opened is opened on the way.
+        """Ask, and return the answer; parts that the model opens are answered on the way.
 
-        `more` are fields of the request as the model's own dialect writes them.
+        `more` are fields of the request in the model's own dialect.
 
         Raises:
             BudgetExceededError: the session's budget would be exceeded; nothing was sent.
-            ContextOptimizationError: what must be kept does not fit; nothing was sent.
+            ContextOptimizationError: the messages to keep do not fit; nothing was sent.
             ProviderError: the provider could not be reached, or refused.
         """
         sending = await self._prepare(self._build(messages, tools, system, more or {}), limit)
@@ -213,7 +212,7 @@ class Client:
         if answered is not None:
             yield Part(reply=await self._record(sending, answered))
             return
-        # After an internal error the answer comes in one piece, behind what was given of it.
+        # After an internal error the whole answer follows the part that was already given.
         reply = await self.chat(messages, tools=tools, system=system, limit=limit, more=more)
         yield Part(reply.text.removeprefix(given))
         warnings = (*sending.faults.warnings, *reply.warnings)
@@ -243,7 +242,7 @@ class Client:
             strategy=self._strategy,
             anchors=requests.anchors_with(asked.marked, self._preserve),
             ends=self._ends and self.engine.options.ends,
-            lazy=LazyRules(),  # nobody here would answer the tools that stand for those set aside
+            lazy=LazyRules(),  # callers do not answer the tools that replace deferred ones
         )
 
     async def _fit(self, asked: requests.Asked, limit: int | None) -> tuple[Session, Fitted]:
@@ -255,7 +254,7 @@ class Client:
     async def fit(
         self, messages: Messages, *, tools: Messages = (), system: str = "", limit: int
     ) -> Fitted:
-        """The request that `chat` would send, made to fit within a limit; nothing is sent."""
+        """Return the request that `chat` would send, fitted within a limit; nothing is sent."""
         asked = self._build(messages, tools, system, {})
         return (await self._fit(asked, limit))[1]
 
@@ -324,10 +323,8 @@ class Client:
             self.budget.track_usage(self.transport.provider, report or fitted.count, id_)
         number, unwritten = 0, ""
         with faults.caught("record"):
-            recording = self.engine.observe(
-                session,
-                last,
-                answered.usages if parse is None else report,
+            observation = Observation(
+                usage=answered.usages if parse is None else report,
                 expanded=exchange.expanded,
                 hidden=exchange.hidden,
                 milliseconds=(time.perf_counter() - started) * 1000,
@@ -336,6 +333,7 @@ class Client:
                 billed=self.transport.billed,
                 first=fitted.count,
             )
+            recording = self.engine.sessions.record(session, last, observation)
             number, unwritten = await self._written(recording)
         dialect = self.transport.dialect
         return Reply(
@@ -381,7 +379,7 @@ class Client:
     # --- the budget and the context ---------------------------------------------------------------
 
     def get_token_usage(self) -> TokenBudgetSnapshot:
-        """What was used so far, by provider, against the budget."""
+        """Return the usage so far, by provider, with the budget."""
         return self.budget.snapshot()
 
     def set_token_budget(self, budget: Budget) -> None:
@@ -400,17 +398,17 @@ class Client:
                 self.budget.set_limit(kind, limits[kind])
 
     def estimate(self, messages: Messages, *, tools: Messages = (), system: str = "") -> TokenCount:
-        """Input tokens of a request as it stands, before anything is done to it."""
+        """Return the input tokens of an unedited request."""
         asked = self._build(messages, tools, system, {})
         return self.budget.estimate_usage(asked.conversation, self.transport.counted_as)
 
     async def trim_context(self, target_tokens: int | None = None) -> Fitted | None:
-        """Fold what was asked last, now, down to so many tokens; the next request goes on from it.
+        """Fold the last request to `target` tokens; the next request continues from it.
 
-        Without a target, to the share that a fold goes down to. None if nothing was asked yet.
+        Without a target, to the share that a fold reaches. None if nothing was asked yet.
 
         Raises:
-            ContextOptimizationError: too often within a minute, or what must be kept needs more.
+            ContextOptimizationError: too often within a minute, or the messages to keep need more.
         """
         if self._asked is None:
             return None
@@ -424,7 +422,7 @@ class Client:
         return await session.fit(self._asked.conversation, smaller)
 
     def report(self) -> ClientReport:
-        """What was used, how well it was counted, and what strategies did."""
+        """Return the usage, the accuracy of counting, and the savings of strategies."""
         return ClientReport(
             model=self.transport.counted_as,
             session=self.name,
@@ -447,7 +445,7 @@ class _Sending(NamedTuple):
 
 
 def _refuse_both(name: str, value: object, alias: str, other: object) -> None:
-    """An argument that goes by two names, and is given by both: nobody could say which is meant."""
+    """Raise if an argument with two names was given by both, because it is unclear which counts."""
     if value is not None and other is not None:
         raise SettingsError(
             "the same argument is given by two names", where=alias, fix=f"Give {name} alone."
@@ -455,7 +453,7 @@ def _refuse_both(name: str, value: object, alias: str, other: object) -> None:
 
 
 def _plugin_counter(counter: Callable[[object], object]) -> Counter:
-    """A plugin's own way to count; what is no count is an error, and then ours counts."""
+    """Return a plugin's count of tokens; after an error or an invalid count, ours is used."""
 
     def counted(body: object) -> TokenCount:
         conversation = body if isinstance(body, Conversation) else read(body)

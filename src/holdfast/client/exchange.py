@@ -38,18 +38,18 @@ _MOST_BYTES = 67_108_864
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a request."""
+    """The outcome of a request."""
 
     turn: tuple[bytes, ...]
     """The assistant's turn without hidden calls."""
     body: bytes
     usages: list[dict[str, Any]]
-    """What the provider reported of each call."""
+    """The provider's usage report of each call."""
     stop_reason: str
 
     @property
     def usage(self) -> dict[str, Any]:
-        """The sum of what was reported."""
+        """The sum of the reports."""
         return reduce(add_usage, self.usages)
 
 
@@ -73,22 +73,22 @@ class Exchange:
         own_tools = added_tools(request.asked, request.sent)
         self._calls = HiddenCalls(engine, request, Caps(), faults, own_tools)
         self.hidden: Kept | None = None
-        """What of the answer the caller never sees."""
+        """The part of the answer that the caller never sees."""
 
     @property
     def expanded(self) -> Expanded:
-        """What was opened."""
+        """The opened parts."""
         return self._calls.expansions.used if self._calls.expansions is not None else Expanded()
 
     @property
     def refitted(self) -> Fitted | None:
-        """The request as it went out last, where history was folded to make room."""
+        """The last sent request, if history was folded to make room."""
         return self._calls.refitted
 
     # --- in one piece ----------------------------------------------------------------------------
 
     async def whole(self) -> Answered:
-        """Ask, and go on until the model has opened all that it wants."""
+        """Ask, and continue until the model has opened all the parts that it needs."""
         bodies: list[bytes] = []
         usages: list[dict[str, Any]] = []
         sent, body = self._request.sent, self._body
@@ -137,7 +137,7 @@ class Exchange:
         return reply.status, b"".join(parts)
 
     def _start_over(self, status: int) -> Conversation:
-        """Return the first request without our tools, where one that goes on from it is refused.
+        """Return the first request without our tools, if the upstream refuses the continued one.
 
         Raises:
             ProviderError: the first request itself is refused.
@@ -150,7 +150,7 @@ class Exchange:
     # --- as a stream -----------------------------------------------------------------------------
 
     async def pieces(self) -> AsyncGenerator[str | Answered]:
-        """The text as it comes, and in the end what came of it all."""
+        """Yield the text as it comes, and the outcome at the end."""
         dialect = self._transport.dialect
         relay = Relay(dialect, self._calls.is_hidden)
         shown = EventParser()
@@ -205,7 +205,7 @@ class Exchange:
 
 
 def _texts(parser: EventParser, event: bytes, dialect: str) -> Iterator[str]:
-    """The pieces of text in what goes to a client."""
+    """Return the pieces of text in the bytes for a client."""
     for each in parser.feed(event):
         try:
             value = decode(each.data or b"")
@@ -233,7 +233,7 @@ def _text_of(value: Any, dialect: str) -> list[str]:
 
 
 def refused(status: int, where: str) -> ProviderError:
-    """A provider's refusal; its body may quote the request, so it is not told."""
+    """Return the error for a provider's refusal, without its body, which may quote the request."""
     fixes = {
         401: "Check the key.",
         403: "Check the key.",

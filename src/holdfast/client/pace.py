@@ -13,7 +13,7 @@ WINDOW_SECONDS = 60.0
 
 
 class Pace:
-    """So many in a minute, and no more."""
+    """Limits the requests in a minute."""
 
     def __init__(self, most: int) -> None:
         self.most = most

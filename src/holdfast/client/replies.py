@@ -1,9 +1,9 @@
-"""What comes back from a model, as values: a reply, and the parts of one that streams.
+"""The values that a client returns: a reply, and the parts of a streaming one.
 
-replies: after requests. Representations hold sizes, never text.
+replies: after requests. Their representations contain sizes, never text.
 
-What a client did so far: its budget, how well counts were, and what strategies saved. Numbers and
-names only, never text of a conversation.
+Also the report of a client: its budget, the accuracy of counts, and the savings of strategies. It
+contains numbers and names, never text of a conversation.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from holdfast.wire.responses import Call
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer, what it took, and what was done so that it could be asked for."""
+    """An answer, its usage, and the edits of its request."""
 
     text: str
     calls: tuple[Call, ...] = ()
-    """The tools that the model asks for; those that open refs were answered already."""
+    """The tools that the model asks for, without the calls that open refs, which are answered."""
     messages: list[dict[str, Any]] = []
     """The assistant's turn in the dialect of the messages that were sent: append it to them."""
     stop_reason: str = ""
@@ -33,7 +33,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
     """As the provider reports it, summed over all that the answer took."""
     context_tokens: int = 0
-    """Input tokens of the request itself, without what it took to open refs."""
+    """Input tokens of the request itself, without the calls that opened refs."""
     predicted: int = 0
     """Input tokens as they were counted before."""
     untouched: int = 0
@@ -49,7 +49,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """Usage and what was done, as plain values (001-71)."""
+        """Usage and edits, as plain values (001-71)."""
         return {
             "model": self.model,
             "session": self.session,

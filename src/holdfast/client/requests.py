@@ -1,8 +1,8 @@
-"""Messages and tools as a program holds them → a request in a model's dialect, and answers back.
+"""Convert a program's messages and tools into a request in a model's dialect, and answers back.
 
-requests: the first word of the client. Messages may be in any dialect, all in one; what they carry
-under `holdfast` is for us, and never sent: `{"anchor": true}` keeps a message through every fold,
-`tokens` is what it was counted for (001-75).
+requests: before all other files of the client. Messages may be in any dialect, all in the same one.
+Their member `holdfast` is for us, and never sent: `{"anchor": true}` keeps a message through every
+fold, `tokens` is its counted size (001-75).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from holdfast.wire import (
 from holdfast.wire.strict import decode, encode
 
 EXTENSION = "holdfast"
-"""The key of a message under which our marks and counts stand."""
+"""The key of a message with our marks and counts."""
 _OUTPUT = {
     "openai-chat": ("max_tokens",),
     "openai-responses": ("max_output_tokens",),
@@ -40,13 +40,13 @@ _OUTPUT = {
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A request before it is made to fit."""
+    """A parsed request before fitting."""
 
     conversation: Conversation
     dialect: str
     """That of the caller's messages: an answer is given back in it."""
     marked: frozenset[int]
-    """What the blocks of messages that the caller wants kept say, as hashes."""
+    """Hashes of the blocks in messages that the caller wants kept."""
 
 
 def build(  # noqa: PLR0913 - all that a request is made of
@@ -60,7 +60,7 @@ def build(  # noqa: PLR0913 - all that a request is made of
     more: Mapping[str, Any],
     caps_completion: bool = False,
 ) -> Asked:
-    """A request in the dialect `to`; `more` are fields of it as they stand in that dialect."""
+    """Return a request in the dialect `to`; `more` are fields in that dialect."""
     bare = [{key: value for key, value in m.items() if key != EXTENSION} for m in messages]
     given = conversation_of(bare)
     dialect = given.dialect
@@ -120,18 +120,18 @@ def _messages_of(dialect: str, turn: Sequence[bytes]) -> tuple[Message, ...]:
 
 
 def text_of(dialect: str, turn: Sequence[bytes]) -> str:
-    """What an assistant's turn says."""
+    """Return the text of an assistant's turn."""
     blocks = [block for m in _messages_of(dialect, turn) for block in m.blocks]
     return "".join(block.text for block in blocks if isinstance(block, Text))
 
 
 def turn_in(dialect: str, turn: Sequence[bytes], given: str, tokens: int) -> list[dict[str, Any]]:
-    """An assistant's turn as messages of the caller's dialect, with what it was counted for."""
+    """Return an assistant's turn as messages of the caller's dialect, with its counted tokens."""
     messages: list[dict[str, Any]] = [decode(raw) for raw in turn]
     if dialect != given and messages:
         blocks = [block for m in _messages_of(dialect, turn) for block in m.blocks]
         spoken = [block for block in blocks if isinstance(block, Text | ToolCall)]
-        # Text behind a call is refused by some.
+        # Some providers refuse text after a call.
         spoken.sort(key=lambda block: isinstance(block, ToolCall))
         messages = DIALECTS[given].compose([Entry("assistant", tuple(spoken))])
     if messages:
@@ -154,7 +154,7 @@ def anchors_with(marked: frozenset[int], more: Iterable[AnchorDefinition]) -> An
 
 
 def _prints(message: Message) -> Iterator[int]:
-    """What each block of a message says, whatever dialect or message it stands in."""
+    """Return a hash of each block of a message, the same in every dialect."""
     for block in message.blocks:
         if isinstance(block, Text | ToolResult) and block.text:
             yield hash(block.text)

@@ -42,7 +42,7 @@ _MOST_PROMPT_OUTPUT = 4_096
 
 
 class Plugin(Protocol):
-    """What a provider's plugin may bring (001-73); each part may be missing."""
+    """The functions of a provider's plugin (001-73); each may be missing."""
 
     def estimate_token_usage(self, messages: Sequence[Mapping[str, Any]]) -> int:
         """Input tokens of these messages, in the provider's own way."""
@@ -60,7 +60,7 @@ class Transport(Protocol):
     counted_as: str
     """The model as counters and price lists know it."""
     billed: bool
-    """Whether somebody is paid, and reports what was used."""
+    """Whether a provider bills the calls and reports usage."""
 
     def send(self, body: bytes, *, stream: bool) -> AbstractAsyncContextManager[Reply]:
         """Send a request; the answer is read inside `async with`."""
@@ -106,7 +106,7 @@ def _upstream(family: Family, named: Upstream | None, url: str, key: str) -> Ups
             where="url",
             fix=f"Give one such as {OFFICIAL[family]}, without a user name.",
         )
-    # The key of the settings is for the address of the settings, and goes nowhere else.
+    # The key of the settings is only sent to the address of the settings.
     own = named.key if named is not None and (not url or base == named.url) else ""
     return Upstream(family, base, key or own)
 
@@ -202,7 +202,7 @@ class OfflineTransport:
             yield _Ready((self._model.answer(asked, self.dialect, tokens),), stream=False)
 
     async def close(self) -> None:
-        """Nothing to let go."""
+        """Do nothing: there is no connection."""
 
 
 class PromptTransport:
@@ -242,11 +242,11 @@ class PromptTransport:
             yield _Ready((compose_answer(said, self.dialect),), stream=False)
 
     async def close(self) -> None:
-        """Nothing to let go."""
+        """Do nothing: there is no connection."""
 
 
 def prompt_of(body: bytes) -> tuple[str, str]:
-    """A chat request as instructions and one prompt; who speaks stands before each message."""
+    """Return a chat request as instructions and one prompt, with the role before each message."""
     system: list[str] = []
     lines: list[str] = []
     for message in read(body, PromptTransport.dialect).messages:

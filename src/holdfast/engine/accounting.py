@@ -1,15 +1,15 @@
-"""What a request cost, and what it would have cost untouched: the one formula of every figure.
+"""The cost of a request, and its cost had it been sent as asked: the formula of every figure.
 
-accounting: after trails and vendor_cache, before session. docs/reference/bill.md documents the
-formula with an example. In short:
+accounting: after vendor_cache, before session. docs/reference/bill.md documents the formula with an
+example. In short:
 
     cost      = sum over upstream calls and token classes of tokens * list price
     untouched = the same for one call with the asked request, under the same cache rules
     saved     = untouched - cost
 
 Providers report the tokens of upstream calls. The tokens of the asked request are those of the
-first call plus the difference of our own counts. Our counts are taken before calibration, so that
-a figure depends on its request alone, and not on what was learnt from earlier ones.
+first call plus the difference of our own counts. Our counts are taken before calibration, so that a
+figure depends only on its own request, not on earlier ones.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ _WRITTEN_FOR_AN_HOUR = (("cache_creation", "ephemeral_1h_input_tokens"),)
 
 
 class Expanded(msgspec.Struct, frozen=True):
-    """What the model opened while it answered."""
+    """The parts that the model opened while it answered."""
 
     calls: int = 0
     """Of our tool."""
     tokens: int = 0
-    """Of what it was given."""
+    """Tokens of the opened parts."""
     rounds: int = 0
-    """How often the prompt was sent again, with what was opened behind it."""
+    """Number of times that the prompt was sent again, followed by the opened parts."""
     refused: int = 0
     """Calls of our tool that opened nothing."""
     repeated: int = 0
@@ -79,11 +79,11 @@ class Expanded(msgspec.Struct, frozen=True):
     withdrawn: int = 0
     """Whether the tool was forbidden: 1 or 0."""
     resent: int = 0
-    """How often the first request went out again, because the answer would have been empty."""
+    """Number of times that the first request was sent again to avoid an empty answer."""
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """What the record says of calls that came to nothing, and what was done about them."""
+        """Edits that record useless calls, and the reaction to them."""
         return tuple(_fruitless_edits(self))
 
 
@@ -192,7 +192,7 @@ def with_tools(usage: TurnUsage, tools: ToolUse, edits: Iterable[FrameEdit]) -> 
 
 
 def deferred_tokens(edits: Iterable[FrameEdit]) -> int:
-    """Return the tokens of tool schemas that a request went without."""
+    """Return the tokens of the tool schemas that a request omitted."""
     deferred = (each.edit for each in edits if each.edit.action == "defer")
     return sum(max(edit.from_tokens - edit.to_tokens, 0) for edit in deferred)
 
@@ -211,7 +211,7 @@ def turn_usage(
     `reports` is the usage of each upstream call in order, as a list or tuple. One report alone is
     taken as the sum of all calls. A call without a report counts with its predicted tokens.
     """
-    # The provider did answer a client that left, and bills what it read.
+    # The provider answered although the client left, and bills the tokens that it read.
     failed = status >= 400 and status != CLIENT_LEFT
     reported = _reported_calls(reports, expanded, failed=failed)
     calls = reported or _predicted_calls(reports, counted, expanded, failed=failed)
@@ -250,9 +250,9 @@ def _asked(
 ) -> CallTokens:
     """Return the call that the client would have made without us.
 
-    What we counted wrong of the sent request was as wrong of the asked one, and what a provider
-    holds and bills is in both. Without us there would have been one call: the output of calls
-    before the last is what the model wrote to open stored content.
+    Our counting error is the same in the sent and the asked request, and both include history that
+    the provider stores and bills. Without us there would have been one call: the output of the
+    calls before the last is what the model wrote to open stored content.
     """
     first, lives = calls[0], counted.cache_lives
     tokens = max(0, first.input + counted.difference)
@@ -265,7 +265,7 @@ def _asked(
 
 
 def _overflows(asked: int, counted: Counted) -> bool:
-    """Whether a request of so many tokens exceeds the window: then it would have been refused."""
+    """Return whether a request exceeds the window, so that it would have been refused."""
     return counted.window is not None and asked > counted.window
 
 
@@ -283,7 +283,7 @@ def _sum_of(calls: Sequence[CallTokens]) -> CallTokens:
 def _in_reported_tokens(counted: Counted, reported: int) -> Prefixes:
     """Return positions in the provider's tokens: its count and ours differ by a factor."""
     factor = reported / max(1, counted.predicted)
-    if not 0.5 <= factor <= 2:  # the provider bills what it holds itself, such as a history
+    if not 0.5 <= factor <= 2:  # the provider bills stored content, such as a history
         factor = 1.0
     prefixes = counted.prefixes
     frame, known = round(prefixes.frame * factor), round(prefixes.known * factor)
@@ -304,7 +304,7 @@ def _with_money(
     *,
     billed: bool,
 ) -> TurnUsage:
-    """Return the usage with its tokens and dollars; those of the offline model stand apart."""
+    """Return the usage with tokens and dollars; those of the offline model are kept separate."""
     sent = _sum_of(calls)
     usage = msgspec.structs.replace(
         usage,
@@ -341,7 +341,7 @@ def price_of(model: str, now: float) -> Price | None:
 
 
 def call_cost(price: Price, call: CallTokens) -> Decimal:
-    """Return what one call costs at list price, in US dollars."""
+    """Return the cost of one call at list price, in US dollars."""
     if not call.input and not call.output:
         return Decimal(0)
     return price.cost(
@@ -392,11 +392,11 @@ def _reported_calls(reports: object, expanded: Expanded, *, failed: bool) -> lis
 
 
 def read_report(report: object) -> CallTokens | None:
-    """Return what a provider reported of one call; None if it reported no input."""
+    """Return the tokens that a provider reported for one call; None if it reported no input."""
     usage = reported_usage(report)
     if usage is None or not usage.input:
         return None
-    # Parts are never more than the whole, whatever a provider says.
+    # Parts never exceed the total, even if a provider reports so.
     cached = min(_first(report, _CACHED), usage.input)
     written = min(_first(report, _WRITTEN), usage.input - cached)
     return CallTokens(
@@ -426,10 +426,10 @@ def _shares(call: CallTokens, number: int) -> list[CallTokens]:
 def _predicted_calls(
     reports: object, counted: Counted, expanded: Expanded, *, failed: bool
 ) -> list[CallTokens]:
-    """Return the answered calls as predicted: the prompt, and what was opened before each.
+    """Return the answered calls as predicted: the prompt, and the parts opened before each.
 
-    The opened tokens are spread evenly: how many each round opened is not known. Some providers
-    report no input but their output: that stands.
+    The opened tokens are spread evenly, because their number per round is unknown. If a provider
+    reports no input but its output, the output is used.
     """
     number = expanded.rounds + (not failed)
     opened = [expanded.tokens * n // max(1, expanded.rounds) for n in range(number)]
@@ -469,6 +469,8 @@ def _first(report: object, places: tuple[tuple[str, ...], ...]) -> int:
 
 
 def _field(report: object, key: str) -> Any:
+    if type(report) is dict:  # as nearly all are: the check of the abstract class is slow
+        return report.get(key)
     if isinstance(report, Mapping):
         return report.get(key)
     try:

@@ -1,8 +1,8 @@
-"""Texts that clients write by themselves: set-up texts, and the orders of side requests.
+"""Texts that clients write by themselves: set-up texts, and the prompts of side requests.
 
 client_texts: before side_requests and titles. Data only: each row names the client and the version
 in which the text was seen, so that a row can be checked again when the client changes. Forks share
-the texts of the client they come from, so a row counts for every client unless it says otherwise.
+the texts of the client they come from, so a row counts for every client unless it names one.
 """
 
 from __future__ import annotations
@@ -115,9 +115,9 @@ SIDE_ITEMS = {"compaction_trigger": "compaction"}
 """Types of last items that are orders: Codex 0.169.0, remote compaction."""
 
 ONE_TOKEN = {"claude-code": {"quota": "quota", "": "count"}}
-"""What a request for a single token is for, by client and text; seen in Claude Code 2.1.197, which
-asks for one token at its start to learn its limits, and in `/context` where nobody counts for it.
-"""
+"""The purpose of a request for a single token, by client and text; seen in Claude Code 2.1.197,
+which asks for one token at its start to learn its limits, and in `/context` where nobody counts for
+it."""
 
 
 class SetupText(NamedTuple):
@@ -174,12 +174,12 @@ SETUP_TAGS = frozenset(
     # Cline and Roo Code 3, VS Code's Copilot Chat
     "environment_details editorContext reminderInstructions repoContext workspace_info".split()
 )
-"""XML-like tags around what a client adds; what people write stands behind or beside them."""
+"""XML-like tags around texts that a client adds; the person's text comes after or beside them."""
 
 USER_TAGS = frozenset(
     "user_query userRequest user_request user_message user_prompt task question query".split()
 )
-"""Tags around what people wrote: Cursor, VS Code's Copilot Chat, Cline, Roo Code."""
+"""Tags around the person's text: Cursor, VS Code's Copilot Chat, Cline, Roo Code."""
 
 
 class CommandTemplate(NamedTuple):
@@ -188,7 +188,7 @@ class CommandTemplate(NamedTuple):
     start: str
     command: str
     argument: str
-    """What stands before the words that were given with the command."""
+    """The tag before the arguments of the command."""
     client: str
     version: str
 

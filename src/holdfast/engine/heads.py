@@ -1,7 +1,7 @@
-"""The messages of a request that are known from the one before, so that nothing is done twice.
+"""Reuse the messages that are known from the previous request, so that no work is repeated.
 
-heads: the first step of the engine. Which conversation a request belongs to is told by its
-beginning: see wire/places.py.
+heads: before record and session. The beginning of a request determines its conversation: see
+wire/places.py.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from holdfast.wire.message import beginning
 
 
 def sharing(conversation: Conversation, before: Conversation | None) -> Conversation:
-    """The same request, made of the messages known from before where their bytes are equal.
+    """Return the request with known messages in place of those with equal bytes.
 
-    What is known about a message is kept with it: its tokens are not counted again.
+    Notes on a known message are reused with it: its tokens are not counted again.
     """
     if before is None or before.dialect != conversation.dialect:
         return conversation

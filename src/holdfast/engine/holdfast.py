@@ -1,17 +1,16 @@
 """Holdfast: cite, expand, fit and assemble over one store.
 
-holdfast: the last word of the engine, which all surfaces use. An original is stored before its
-citation is shown; what may take long is done off the event loop: see workers/.
+holdfast: after all other files of the engine; every surface uses it. An original is stored before
+its citation is shown. Long work runs outside the event loop: see workers/.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-import uuid
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 from weakref import proxy
@@ -22,7 +21,6 @@ from holdfast.answer_cache import AnswerPolicy, Answers
 from holdfast.assemble import (
     AssembleContextInput,
     AssembledContext,
-    AssembleOptions,
     Assembler,
     Intent,
     ToolIntent,
@@ -31,10 +29,12 @@ from holdfast.assemble.context import PLAIN
 from holdfast.cite import Citation, CitingRules
 from holdfast.cite import count as count_text
 from holdfast.engine.content_reader import ContentReader
-from holdfast.engine.finding import Chains, SessionFinder
+from holdfast.engine.fact_learner import FactLearner
 from holdfast.engine.identity import UNKNOWN, OpenRequest, Sender
 from holdfast.engine.live import LiveSessions, RemovalWatch
-from holdfast.engine.options import assemble_options, fit_options, work_limits
+from holdfast.engine.observation import Observation
+from holdfast.engine.options import work_limits
+from holdfast.engine.parts import EngineParts, parts_of
 from holdfast.engine.remembering import Histories
 from holdfast.engine.session import (
     Session,
@@ -43,39 +43,25 @@ from holdfast.engine.session import (
     size_of,
     with_limit,
 )
+from holdfast.engine.sessions import Sessions
 from holdfast.errors import DamagedContentError, RefCollisionError, StoreError
 from holdfast.expand import ExpandOptions, Expansion, missing, note_of
 from holdfast.expand.tool import NAME
-from holdfast.facts import FactIndexCache, Ledger, fact_jobs
-from holdfast.facts.fact_reader import fact_job, is_long_enough
-from holdfast.facts.values import MOST_BYTES
-from holdfast.faults import logged_faults
+from holdfast.facts import Ledger, fact_jobs
 from holdfast.fitting import FitOptions, Fitted, plan
-from holdfast.jobs import (
-    FoldSummaries,
-    SummaryQueue,
-    Worker,
-    background,
-    fold_summaries,
-    summary_queue,
-)
-from holdfast.memory import ArrayCache, RecallResult
-from holdfast.models.embedding import open_embedder, recall_embedder, tool_embedder
+from holdfast.jobs import background
+from holdfast.memory import RecallResult
 from holdfast.settings import Settings
-from holdfast.store import Content, Scope, Store, Turn, open_store
-from holdfast.store.deadline import without_deadline
+from holdfast.store import Scope, Store, Turn, open_store
 from holdfast.store.records import StoreStats, UsageTotal
 from holdfast.store.turn_store import Remembered
 from holdfast.tokens import Calibration
 from holdfast.wire import Conversation
-from holdfast.workers import Workers, WorkLimits
+from holdfast.workers import Workers
 
 if TYPE_CHECKING:
     from holdfast.memory.memory import Memory
     from holdfast.toolbox.toolbox import Toolbox
-
-_SAVE_EVERY = 50
-_LOGGER = "holdfast.engine"
 
 
 class Holdfast:
@@ -92,47 +78,24 @@ class Holdfast:
         workers: Workers | None = None,
         answers: AnswerPolicy | None = None,
     ) -> None:
-        self.store = store
-        self.scope = scope or Scope()
-        self.options = options or FitOptions(cites=True, opens=True)
-        """How requests are made to fit, unless a call says otherwise."""
-        self.calibration = calibration or Calibration()
-        self._clock = clock
-        self.live = LiveSessions()
-        """Sessions that are kept in memory; others come back from the store."""
-        self.workers = workers or Workers(WorkLimits(processes=0))
-        """Who is_long_enough large contents; without any, this process does."""
-        indexes, privacy = FactIndexCache(store, open_embedder()), self.options.rules.privacy
-        self.facts = Ledger(store, self.scope, indexes, privacy=privacy, clock=clock)
-        """What was said, as statements that stand on their own."""
-        self.titles = True
-        """Whether sessions are called by their first question."""
-        self.learns = False
-        """Whether facts are taken from what is cited."""
-        self.reading: Settings | None = None
-        """By which a model is_long_enough results for facts in the background; None: none does."""
-        self._learning: set[asyncio.Task[None]] = set()
-        self.summary_queue: SummaryQueue | None = None
-        """Has contents summarised that are read again; None if no model is named for that."""
-        self.summaries: FoldSummaries | None = None
-        """Who has messages summarised that its sessions fold; None if nobody does."""
-        self.jobs: Worker | None = None
-        """Who does the jobs of the queue beside this; None if nobody was asked to."""
-        self._finder = SessionFinder(self)
-        self.chains = Chains(store, self.scope)
-        """Sessions whose history a provider holds."""
-        self.held = ArrayCache()
-        """What recall keeps in memory of scopes that were asked lately."""
-        self.embedder = open_embedder()
-        """By which meaning what was said is recalled; None: by words alone."""
-        self.tool_embedder = open_embedder()
-        """By which meaning tools are searched; None: by words alone."""
-        self.assembling = AssembleOptions()
-        """What turns are assembled of, as whoever assembles the first begins with."""
-        self.answers = Answers(store, self.scope, answers, clock=clock)
+        given = {"options": options, "workers": workers, "answer_policy": answers}
+        chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        parts = EngineParts(store=store, clock=clock, **chosen)
+        self._begin(parts, scope or Scope(), calibration or Calibration())
+
+    def _begin(self, parts: EngineParts, scope: Scope, calibration: Calibration) -> None:
+        self.parts = parts
+        """The parts shared by the engines of all scopes."""
+        self.scope = scope
+        self.calibration = calibration
+        privacy = parts.options.rules.privacy
+        self.facts = Ledger(parts.store, scope, parts.indexes, privacy=privacy, clock=parts.clock)
+        """Facts extracted from contents and turns, each understandable alone."""
+        self._learner = FactLearner(parts, self.facts)
+        self.sessions = Sessions(parts, scope, calibration, self._learner.learn_later)
+        """The sessions of this scope."""
+        self.answers = Answers(parts.store, scope, parts.answer_policy, clock=parts.clock)
         """Answers that may be given again."""
-        self._observed = 0
-        self._saved = self.calibration.dump()
 
     @classmethod
     @asynccontextmanager
@@ -144,39 +107,29 @@ class Holdfast:
         settings: Settings | None = None,
         clock: Callable[[], float] = time.time,
     ) -> AsyncIterator[Self]:
-        """Open a store and close it in the end.
+        """Open a store, and close it at the end of the block.
 
         `memory:`, `sqlite:///path` or `postgresql://…`; without a URL, the one in the settings,
         else a file in the user's data folder.
         """
         settings = settings or Settings.load()
-        scope = scope or Scope()
         store = await open_store(
             url or settings.store_url, folder=settings.data_folder, clock=clock
         )
         workers = Workers(work_limits(settings))
         try:
             reading = fact_jobs(store, settings)
-            async with background(store, settings, clock=clock, more=reading) as worker:
-                engine = cls(
+            async with background(store, settings, clock=clock, more=reading) as jobs:
+                parts = parts_of(
+                    settings,
                     store,
-                    scope,
-                    options=fit_options(settings),
-                    calibration=await _learnt(store, scope),
                     clock=clock,
                     workers=workers,
-                    answers=AnswerPolicy.of(settings),
+                    jobs=jobs,
+                    reads_facts=bool(reading),
                 )
-                engine.titles = settings.session_titles
-                engine.learns = settings.enable_facts_ledger
-                engine.reading = settings if reading else None
-                engine.summary_queue = summary_queue(store, settings)
-                engine.summaries = fold_summaries(store, settings)
-                engine.jobs = worker
-                engine.assembling = assemble_options(settings)
-                engine.embedder = recall_embedder(settings)
-                engine.tool_embedder = tool_embedder(settings)
-                watch = asyncio.create_task(RemovalWatch(store, engine.live, workers).run())
+                engine = await cls._with(parts, scope or Scope())
+                watch = asyncio.create_task(RemovalWatch(store, parts.live, workers).run())
                 try:
                     yield engine
                     await engine.settle()
@@ -187,26 +140,41 @@ class Holdfast:
             workers.close()
             await store.close()
 
-    async def of(self, scope: Scope) -> Self:
-        """The engine of another scope over the same store; neither knows what the other does."""
-        engine = type(self)(
-            self.store,
-            scope,
-            options=self.options,
-            calibration=await _learnt(self.store, scope),
-            clock=self._clock,
-            workers=self.workers,
-            answers=self.answers.policy,
-        )
-        engine.facts, engine.learns = self.facts.of(scope), self.learns
-        engine.titles, engine.reading = self.titles, self.reading
-        engine.summary_queue = self.summary_queue
-        engine.summaries = self.summaries
-        engine.live = self.live  # one bound for the memory of all
-        engine.held, engine.embedder = self.held, self.embedder
-        engine.tool_embedder = self.tool_embedder
-        engine.assembling = self.assembling
+    @classmethod
+    async def _with(cls, parts: EngineParts, scope: Scope) -> Self:
+        engine = cls.__new__(cls)
+        engine._begin(parts, scope, await _learnt(parts.store, scope))
         return engine
+
+    async def of(self, scope: Scope) -> Self:
+        """Return the engine of another scope of the same store; neither sees the other's data."""
+        return await self._with(self.parts, scope)
+
+    def with_parts(self, **changes: Any) -> Self:
+        """Return an engine of the same scope with other `EngineParts`."""
+        engine = type(self).__new__(type(self))
+        engine._begin(replace(self.parts, **changes), self.scope, self.calibration)
+        return engine
+
+    @property
+    def store(self) -> Store:
+        """The store."""
+        return self.parts.store
+
+    @property
+    def options(self) -> FitOptions:
+        """How requests are fitted, unless a call gives other options."""
+        return self.parts.options
+
+    @property
+    def workers(self) -> Workers:
+        """The processes that read large contents."""
+        return self.parts.workers
+
+    @property
+    def live(self) -> LiveSessions:
+        """Sessions in memory, of all scopes; others are read from the store."""
+        return self.parts.live
 
     # --- contents --------------------------------------------------------------------------------
 
@@ -222,9 +190,9 @@ class Holdfast:
         rules: CitingRules | None = None,
         learns_later: bool = False,
     ) -> Citation:
-        """Store a content and return the citation that takes its place.
+        """Store a content and return the citation that replaces it.
 
-        With `learns_later` the facts in it are taken behind the answer (004-54).
+        With `learns_later` its facts are extracted after the answer (004-54).
         """
         rules = rules or self.options.rules
 
@@ -243,46 +211,10 @@ class Holdfast:
                 rules = longer_refs(rules)
             else:
                 if learns_later:
-                    self._learn_soon(self._scope(session), [made.content])
+                    self._learner.learn_later(self._scope(session), [made.content])
                 else:
-                    await self._learn(self._scope(session), made.content)
+                    await self._learner.learn(self._scope(session), made.content)
                 return made
-
-    async def _learn(self, scope: Scope, content: Content) -> None:
-        """Take the facts from a result that was stored (004-33); that is no reason to fail."""
-        if not self.learns:
-            return
-        with logged_faults(_LOGGER).caught("facts"), suppress(StoreError):
-            if len(content.data) <= MOST_BYTES:
-                text, tool = content.data.decode("utf-8", "replace"), content.meta.get("tool", "")
-                await self.facts.extract(
-                    text, session=scope.session, source_ref=content.ref_id, tool=tool
-                )
-            if self.reading is not None and is_long_enough(content):
-                await self.store.jobs.enqueue(scope, [fact_job(content)])
-
-    def _learn_soon(self, scope: Scope, contents: Sequence[Content]) -> None:
-        """Take the facts from the results of a request, which does not wait for that."""
-        # A fold may be as long as the body: it is not held for nobody.
-        asks = self.reading is not None
-        legible = deque(each for each in contents if asks or len(each.data) <= MOST_BYTES)
-        if self.learns and legible:
-            learning = self._learn_in_turn(scope, legible)
-            task = asyncio.create_task(learning, context=without_deadline())
-            self._learning.add(task)
-            task.add_done_callback(self._end_learning)
-
-    def _end_learning(self, task: asyncio.Task[None]) -> None:
-        """Forget a task; asyncio itself would log the text of its error, which may be content."""
-        self._learning.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            logged_faults(_LOGGER).add("facts", error)
-
-    async def _learn_in_turn(self, scope: Scope, contents: deque[Content]) -> None:
-        """One result after the other, each let go once it is read: they may be a whole body."""
-        while contents:
-            await self._learn(scope, contents.popleft())
 
     async def expand_ref(
         self,
@@ -292,10 +224,10 @@ class Holdfast:
         opener: str = NAME,
         peek: bool = False,
     ) -> Expansion:
-        """Open a part of a stored content, exactly; what cannot be opened says why.
+        """Open a part of a stored content, exactly; explain why if it cannot be opened.
 
-        `opener` is what the tool is called with which the rest can be opened. With `peek` it does
-        not count as an opening: a person looks at it, and no model needed it.
+        `opener` is the name of the tool that opens the rest. With `peek` the call does not count as
+        an opening, because a person made it and no model needed the part.
         """
         wanted = ExpandOptions.parse(options)
         try:
@@ -307,8 +239,8 @@ class Holdfast:
             privacy = self.options.rules.privacy
             return missing(ref_id, known, count=count_text, privacy=privacy)
         info, data = stored.info, stored.data
-        if self.summary_queue is not None and not peek:
-            await self.summary_queue.opened(self.scope, info)
+        if self.parts.summary_queue is not None and not peek:
+            await self.parts.summary_queue.opened(self.scope, info)
         note = note_of(info)
         work = partial(self.workers.expand, info.ref_id, data, info.kind, wanted)
         return await self.workers.off_loop(len(data), partial(work, note=note, opener=opener))
@@ -317,16 +249,16 @@ class Holdfast:
 
     @property
     def memory(self) -> Memory:
-        """What was said in this scope, to be recalled."""
+        """The remembered turns of this scope."""
         from holdfast.memory.memory import Memory  # noqa: PLC0415 - numpy takes 80 ms to load
 
         return Memory(
             self.store,
             self.scope,
             count=count_text,
-            embedder=self.embedder,
-            arrays=self.held,
-            clock=self._clock,
+            embedder=self.parts.embedder,
+            arrays=self.parts.arrays,
+            clock=self.parts.clock,
         )
 
     async def remember(
@@ -334,7 +266,7 @@ class Holdfast:
     ) -> list[str]:
         """Keep messages of a session to be recalled, and their facts: see `Memory.remember`."""
         ids = await self.memory.remember(session, messages)
-        if self.learns:
+        if self.parts.learns:
             said = [{**_plain(each), "id": id_} for each, id_ in zip(messages, ids, strict=True)]
             with suppress(StoreError):  # that is no reason to fail
                 await self.facts.extract(said, session=session)
@@ -349,7 +281,7 @@ class Holdfast:
         token_budget: int = 1000,
         now: float | None = None,
     ) -> RecallResult:
-        """What was said that a question needs, in so many tokens: see `Memory.recall`."""
+        """Return the turns that a question needs, within a token budget: see `Memory.recall`."""
         return await self.memory.recall(
             query, session=session, k=k, token_budget=token_budget, now=now
         )
@@ -367,7 +299,7 @@ class Holdfast:
         since: float | None = None,
         preview: bool = False,
     ) -> list[Remembered]:
-        """Forget what was remembered, without a trace: see `Memory.forget_turns`."""
+        """Erase remembered turns: see `Memory.forget_turns`."""
         return await self.memory.forget_turns(
             ids=ids, session=session, before=before, since=since, preview=preview
         )
@@ -379,14 +311,16 @@ class Holdfast:
         """The tools of this scope: their pinned definitions, a directory, a search."""
         from holdfast.toolbox.toolbox import Toolbox  # noqa: PLC0415 - numpy takes 80 ms to load
 
-        return Toolbox(self.store, self.scope, embedder=self.tool_embedder, clock=self._clock)
+        return Toolbox(
+            self.store, self.scope, embedder=self.parts.tool_embedder, clock=self.parts.clock
+        )
 
     # --- turns -----------------------------------------------------------------------------------
 
     @cached_property
     def assembler(self) -> Assembler:
-        """Who assembles turns; its `options` say what their headers hold."""
-        about = (self.memory, self.facts, self.store, self.scope, self.assembling)
+        """Assembles turns; its `options` choose the contents of their headers."""
+        about = (self.memory, self.facts, self.store, self.scope, self.parts.assembling)
         listed = partial(Holdfast._listed_tools, proxy(self))  # it must not hold what holds it
         return Assembler(*about, tools=listed)
 
@@ -397,7 +331,7 @@ class Holdfast:
 
     @cached_property
     def histories(self) -> Histories:
-        """What clients send with their whole history, to be remembered and assembled."""
+        """Remembers the histories that clients send, and assembles turns from them."""
         return Histories(self)
 
     async def assemble(  # noqa: PLR0913 - named arguments, of which most calls need two
@@ -412,11 +346,11 @@ class Holdfast:
         model: str = "",
         dialect: str = PLAIN,
     ) -> AssembledContext:
-        """The turn in which the user says something: what matters of a session, in few tokens.
+        """Return a turn with the user's words and the relevant parts of the session.
 
         The budget is that of the options, 3,000 tokens, unless one is given; it holds for the
-        request as it is serialized in `dialect`, as `model` counts. What is said in the turn and
-        answered to it is remembered only by `remember`.
+        request as it is serialized in `dialect`, as `model` counts. Only `remember` stores the
+        user's words and the answer.
         """
         wanted = AssembleContextInput(
             session_id=session,
@@ -431,30 +365,12 @@ class Holdfast:
     # --- requests --------------------------------------------------------------------------------
 
     def session(self, name: str = "") -> Session:
-        """A session by its name; a new one if there is no name."""
-        scope = self.scope.of(name or uuid.uuid4().hex)
-        session = self.live.get(scope)
-        if session is None:
-            session = self.unkept(scope)
-            self.live.add(session)
-        return session
+        """Return a session by its name; a new one without a name."""
+        return self.sessions.get(name)
 
     async def delete_session(self, name: str) -> int:
-        """Delete a session from the store and from memory; return how many refs went with it."""
-        scope = self.scope.of(name)
-        refs = await self.store.delete_session(scope)
-        self.live.drop(scope)
-        await asyncio.to_thread(self.workers.recycle)
-        return refs
-
-    def unkept(self, scope: Scope) -> Session:
-        """A session that is not kept in memory."""
-        how = (self.options, self.calibration, self._clock, self.workers)
-        session = Session(self.store, scope, *how)
-        session.summaries = self.summaries
-        session.told = self._learn_soon
-        session.titles = self.titles
-        return session
+        """Delete a session from the store and from memory; return the number of its refs."""
+        return await self.sessions.delete(name)
 
     async def session_of(
         self,
@@ -462,14 +378,8 @@ class Holdfast:
         sender: Sender = UNKNOWN,
         request: OpenRequest | None = None,
     ) -> Session:
-        """Return the session that a request continues: see `SessionFinder.session_of`."""
-        return await self._finder.session_of(conversation, sender, request)
-
-    async def look_up(
-        self, conversation: Conversation, name: str = "", sender: Sender = UNKNOWN
-    ) -> Session:
-        """Return the session that a request would continue, without beginning one."""
-        return await self._finder.look_up(conversation, name, sender)
+        """Return the session that a request continues: see `Sessions.find`."""
+        return await self.sessions.find(conversation, sender, request)
 
     async def fit(
         self,
@@ -479,10 +389,10 @@ class Holdfast:
         session: str | None = None,
         limit: int | None = None,
     ) -> Fitted:
-        """Make a request fit, with citations; what left it is stored when this returns.
+        """Make a request fit, with citations; hidden content is stored before this returns.
 
-        With a session's name, its last request is remembered, so that what was sent stays the
-        same. `limit` is that of the options, which are the engine's own if none are given.
+        With a session's name, its last request is remembered, so that sent bytes stay the same.
+        `limit` defaults to that of the options, and the options to the engine's own.
         """
         options = with_limit(options or self.options, limit)
         name = self.scope.session if session is None else session
@@ -495,41 +405,36 @@ class Holdfast:
         def work(options: FitOptions, reader: ContentReader) -> Fitted:
             return reader.finish(plan(body, options, calibration=self.calibration))
 
-        told, workers = self._learn_soon, self.workers
+        told, workers = self._learner.learn_later, self.workers
         return await fit_and_store(
             self.store, self.scope, workers, size_of(body), options, work, told=told
         )
 
     async def observe(
-        self, session: Session, fitted: Fitted, usage: object = None, **what: Any
+        self, session: Session, fitted: Fitted, usage: object = None, **outcome: Any
     ) -> Turn:
-        """Write down a request that was sent, and learn from the usage that was reported.
+        """Record a request that was sent, and calibrate counting with the reported usage.
 
-        Other arguments are those of `Session.observe`.
+        Other arguments are the fields of `Observation`.
         """
-        turn = await session.observe(fitted, usage, **what)
-        self.live.weigh(session, await session.weighed())
-        self._observed += 1
-        if self._observed % _SAVE_EVERY == 0:
-            await self.save()
-        return turn
+        return await self.sessions.record(session, fitted, Observation(usage=usage, **outcome))
 
-    # --- what became of it -----------------------------------------------------------------------
+    # --- figures ---------------------------------------------------------------------------------
 
     async def stats(self) -> tuple[StoreStats, list[UsageTotal]]:
-        """How full the store is, and what the models used."""
+        """Return the size of the store, and the usage by model."""
         return await self.store.stats(self.scope), await self.store.usage(self.scope)
 
     async def save(self) -> None:
-        """Keep what was learnt about counting."""
-        self._saved = self.calibration.dump()
-        await self.store.save_calibration(self.scope, self._saved)
+        """Store the calibration of counting."""
+        await self.sessions.save_calibration()
 
     async def settle(self) -> None:
-        """Keep what was learnt since it was last saved, if that can be."""
-        await asyncio.gather(*self._learning, return_exceptions=True)
-        if self.calibration.dump() != self._saved:
-            with suppress(StoreError):  # a store that is full or gone is no reason not to end
+        """Wait for the extraction of facts, and store the calibration if it has changed."""
+        await self._learner.settle()
+        if self.sessions.has_unsaved_calibration:
+            # a store that is full or missing must not prevent the shutdown
+            with suppress(StoreError):
                 await self.save()
 
     def _scope(self, session: str | None) -> Scope:
@@ -537,7 +442,7 @@ class Holdfast:
 
 
 async def _learnt(store: Store, scope: Scope) -> Calibration:
-    """What was learnt about counting in a scope."""
+    """Return the stored calibration of a scope."""
     with suppress(StoreError):  # what cannot be read is learnt anew
         if data := await store.calibration(scope):
             return Calibration.load(data)

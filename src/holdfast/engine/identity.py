@@ -1,4 +1,4 @@
-"""Who sent a request, in the client's own words.
+"""The sender of a request, in the client's own ids.
 
 identity: before session. The proxy reads these values from headers and bodies: see
 surfaces/proxy/client_ids.py and engine/side_requests.py.
@@ -12,7 +12,7 @@ from holdfast.store.records import ClientKey
 
 
 class Sender(NamedTuple):
-    """What a request says about the client that sent it; every field may be empty."""
+    """The client that sent a request, according to the request; every field may be empty."""
 
     client: str = ""
     """The program, such as `claude-code`."""
@@ -21,7 +21,7 @@ class Sender(NamedTuple):
     agent: str = ""
     """The client's own id of the subagent that asks."""
     purpose: str = ""
-    """What a side request is for, such as `title`; empty for a conversation."""
+    """The purpose of a side request, such as `title`; empty for a conversation."""
 
     @property
     def key(self) -> ClientKey:

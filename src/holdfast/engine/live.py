@@ -1,12 +1,10 @@
-"""The sessions in memory, of every scope of a store; what is let go comes back from the store.
+"""The sessions in memory, of all scopes of a store; released sessions are read again when needed.
 
-live: after session, before holdfast. A session that a request is being answered in is never
-forgotten, however many others come: its turn is not written down yet, and who asks for it
-meanwhile must get the same one.
+live: before parts and sessions. A session with an open request is never dropped, however many
+others come: its turn is not recorded yet, and a second request for it must get the same object.
 
-Copies in memory of what was removed from the store: they go too. Another process may remove
-records, such as `holdfast store erase` beside a running proxy: so the store's count of removals is
-looked at from time to time.
+Records may also be removed by another process, such as `holdfast store erase` beside a running
+proxy. So the store's counter of removals is checked regularly, and copies in memory are dropped.
 """
 
 from __future__ import annotations
@@ -14,13 +12,16 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from holdfast.engine.session import Session
 from holdfast.errors import StoreError
 from holdfast.faults import logged_faults
 from holdfast.store import Scope, Store
 from holdfast.workers import Workers
+
+if TYPE_CHECKING:
+    from holdfast.engine.session import Session
 
 _MOST_SESSIONS = 1_000
 """Those of 10 KB take 120 MB together, so that both bounds are reached about at once."""
@@ -29,7 +30,7 @@ _MOST_BYTES = 128_000_000
 
 
 class LiveSessions:
-    """Sessions by their scope; those longest unused are let go."""
+    """Sessions by their scope; those unused for longest are released."""
 
     def __init__(self) -> None:
         self.most_bytes = _MOST_BYTES
@@ -56,7 +57,7 @@ class LiveSessions:
         self._forget_unused()
 
     def weigh(self, session: Session, size: int) -> None:
-        """A session has grown to so many bytes."""
+        """Note the size of a session in bytes, and release others if the limit is exceeded."""
         if session.scope in self._recent:
             self._bytes += size - self._sizes.get(session.scope, 0)
             self._sizes[session.scope] = size
@@ -97,7 +98,7 @@ class RemovalWatch:
         self._seen: int | None = None
 
     async def look(self) -> None:
-        """Drop what may hold removed text, if anything was removed since the last look."""
+        """Drop copies that may hold removed text, if anything was removed since the last check."""
         try:
             removals = await self._store.removals()
         except StoreError:

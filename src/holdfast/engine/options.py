@@ -1,6 +1,6 @@
-"""What the settings say, as the options of the parts that obey them.
+"""Turn the settings into the options of the parts.
 
-options: before holdfast. Parts know no settings: they are told how to do their work.
+options: before parts. The pure parts know no settings, only options.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from holdfast.workers import WorkLimits
 
 
 def work_limits(settings: Settings) -> WorkLimits:
-    """What reading large contents may take, as the settings say."""
+    """Return the limits for reading large contents."""
     return WorkLimits(settings.worker_processes)
 
 
 def assemble_options(settings: Settings) -> AssembleOptions:
-    """How turns are assembled, as the settings say."""
+    """Return the options for assembling turns."""
     return AssembleOptions(
         header=HeaderParts(profile=settings.profile),
         lists_tools=settings.use_tool_directory,
@@ -33,7 +33,7 @@ def assemble_options(settings: Settings) -> AssembleOptions:
 
 
 def fit_options(settings: Settings) -> FitOptions:
-    """How requests are made to fit, as the settings say."""
+    """Return the options for fitting requests."""
     rules = CitingRules(
         threshold=settings.cite_threshold,
         privacy=settings.privacy_policy,

@@ -1,8 +1,7 @@
-"""What people asked to have whole in a session, kept in its journal.
+"""Contents of a session that people asked to have whole, kept in its journal.
 
-put_back: after writer, before session. A person looks at another process than the one that answers
-the session's next request, so what they ask for is in the store, and each request looks whether
-there is more of it.
+put_back: after writer, before session. A person may use another process than the one that answers
+the session's next request. So the wishes are in the store, and each request checks for new ones.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ JOURNAL = "put back"
 
 
 class PutBack(msgspec.Struct, frozen=True):
-    """Someone's wish about what a ref stands for."""
+    """A person's wish to have the content of a ref whole."""
 
     ref: str
     names: tuple[str, ...]
-    """The client's messages behind it: see fitting/restore.py."""
+    """Hashes of the client's messages that contain it: see fitting/restore.py."""
     whole: bool = True
     """False: it may be hidden again."""
     why: str = ""
-    """Why it is no longer wanted, where nobody said so."""
+    """Why the wish ended, if no person ended it."""
 
 
 class Wishes:
@@ -39,10 +38,10 @@ class Wishes:
         self.length: int | None = None
         """How many wishes were written down in all, if somebody has just looked."""
         self._wanted: tuple[int, frozenset[str]] = (0, frozenset())
-        """What `names` said last, and how many wishes there were then."""
+        """The last result of `names`, and the number of wishes at that time."""
 
     async def all(self) -> dict[str, PutBack]:
-        """What is wanted of each ref now; a journal that is damaged wants nothing."""
+        """Return the wishes by ref; none if the journal is damaged."""
         wishes: dict[str, PutBack] = {}
         with suppress(DamagedContentError, msgspec.DecodeError):
             for entry in await self._store.journal.read(self._scope, JOURNAL):

@@ -1,9 +1,9 @@
-"""The record of a request: what was sent, and the edits that lead back to what was asked.
+"""The record of a request: the sent bytes, and the edits from which the asked bytes are rebuilt.
 
-record: after trails, before accounting. Nothing else is written down of the client's side: that it
-can be rebuilt, byte for byte, from what was sent is how a session goes on after a restart. A turn
-is written as what is new in it, so that a long session costs as much as its messages, not their
-number squared.
+record: before accounting. No other copy of the client's request is stored: a session continues
+after a restart because its request can be rebuilt, byte for byte. A turn records only the
+difference to the turn before, so that a long session takes the size of its messages, not the square
+of their number.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 _SHA256: SingleNote[str] = SingleNote("sha256")
 _LONG_PATCH = 2_000
-"""Bytes of what a change has replaced from which on they are stored once, and not with each turn:
-the tools that were set aside are the same in all turns of a session."""
+"""Replaced bytes from this size on are stored once, not in each turn: deferred tools, for example,
+are the same in all turns of a session."""
 _EVENED = Edit(
     action="layout",
     what="made the white space between messages even",
@@ -52,7 +52,7 @@ def sha256_of(message: Message) -> str:
 
 
 class Line(NamedTuple):
-    """A message that went out, and the client's messages that it stands for, in hashes."""
+    """A sent message, and the client's messages that it replaces, by hash."""
 
     sha256: str
     originals: tuple[str, ...]
@@ -68,7 +68,7 @@ class Before(NamedTuple):
 
     lines: tuple[Line, ...] = ()
     frame: str = ""
-    """Of what stood around the messages that went out."""
+    """Hash of the bytes around the sent messages."""
     undone: frozenset[str] = frozenset()
     """Of what changes have replaced, where it is long."""
     asked: tuple[Message, ...] | None = None
@@ -83,13 +83,13 @@ class Written(NamedTuple):
     """A request as it is written down."""
 
     known: Before
-    """What the next one is held against."""
+    """The state against which the next request is compared."""
     trail: Trail
     standings: tuple[Standing, ...]
     patches: tuple[Patch, ...]
     asked: str
     messages: dict[str, bytes | memoryview]
-    """The bytes behind the hashes that may be new."""
+    """Bytes of the hashes that may be new."""
     prefix_share: float
     """Share of the bytes sent that are the beginning of the request before."""
 
@@ -111,7 +111,7 @@ def continued(state: FitState, before: Before) -> Continuation:
 
 
 def _same_prompt(conversation: Conversation, before: tuple[Message, ...] | None) -> int | None:
-    """Return how many messages say what those of an earlier request said; None if unknown."""
+    """Return how many messages equal those of an earlier request; None if unknown."""
     if before is None:
         return None
     same = _same_objects(conversation, before)
@@ -120,7 +120,7 @@ def _same_prompt(conversation: Conversation, before: tuple[Message, ...] | None)
 
 
 def _lines_made_of(before: Before, asked: int) -> int:
-    """Return how many sent messages were made of the first `asked` messages of the client."""
+    """Return how many sent messages replace the first `asked` messages of the client."""
     made_of = list(accumulate(len(line.originals) for line in before.lines))
     return bisect_right(made_of, asked)
 
@@ -133,7 +133,7 @@ def written(state: FitState, before: Before) -> Written:
     shared = same + _shared(before.lines[same:], lines[same:])
     frame = _packed(state.sent)
     frame_name = digest(frame)
-    # The session names what stood around its last request, so that it is still there.
+    # The session names the bytes around its last request, so that they stay stored.
     messages: dict[str, bytes | memoryview] = {}
     if frame_name != before.frame:
         messages[frame_name] = frame
@@ -184,9 +184,9 @@ def _shared(before: Iterable[object], now: Iterable[object]) -> int:
 
 
 def _summed(asked: Conversation, before: Before) -> tuple[Hash | None, int, str]:
-    """The SHA-256 of the client's body: up to the end of its last message, where, and of all.
+    """Return the hash state after the last message, its place, and the SHA-256 of the whole body.
 
-    A body that goes on from the one before has its very bytes: only what was added is hashed.
+    A body that extends the previous one contains its exact bytes: only the added ones are hashed.
     """
     frame, source = asked.frame, asked.source
     if source is None:
@@ -207,7 +207,7 @@ def _summed(asked: Conversation, before: Before) -> tuple[Hash | None, int, str]
 
 
 def _packed(conversation: Conversation) -> bytes:
-    """What stands around the messages, with the gaps between them where they differ."""
+    """Return the bytes around the messages, with the gaps between them if they differ."""
     frame, body = conversation.frame, conversation.source
     if body is None or conversation.even:
         return pack(frame)
@@ -223,7 +223,7 @@ def _same_sent(state: FitState, before: Before) -> int:
 
 
 def _same(conversation: Conversation, before: tuple[Message, ...] | None) -> int | None:
-    """How many messages a request begins with that the one before had; None if that is let go."""
+    """Return how many messages equal those of the request before; None if that was released."""
     if before is None:
         return None
     same = _same_objects(conversation, before)
@@ -245,7 +245,7 @@ def _same_names(conversation: Conversation, before: Sequence[str]) -> int:
 
 
 def _share(conversation: Conversation, same: int) -> float:
-    """The share of bytes up to the end of so many messages, those between messages left out."""
+    """Return the share of bytes up to the end of `same` messages, without the gaps between them."""
     frame, messages = conversation.frame, conversation.messages
     if not same:
         return 0.0
@@ -262,14 +262,14 @@ def _share(conversation: Conversation, same: int) -> float:
 
 
 def patches_of(state: FitState) -> tuple[Patch, ...]:
-    """How what was changed around the messages is undone."""
+    """Return the patches that undo the edits around the messages."""
     if state.sent is state.asked:
         return ()
     edits = [frame_edit.edit for frame_edit in state.frame_edits]
     frames = [*(pack(frame_edit.before) for frame_edit in state.frame_edits)]
     frames.append(pack(state.sent.frame))
     asked = _packed(state.asked)
-    if asked != frames[0]:  # a client's messages stand apart in uneven ways; ours do not
+    if asked != frames[0]:  # a client's gaps between messages vary; ours do not
         frames.insert(0, asked)
         edits.insert(0, _EVENED)
     return tuple(map(_patch, frames, frames[1:], edits))
@@ -296,7 +296,7 @@ def _common(one: bytes, other: bytes, most: int) -> int:
 
 
 def _shortened(patches: Iterable[Patch]) -> tuple[tuple[Patch, ...], dict[str, bytes]]:
-    """Changes that name what they replaced where it is long; and that, by its names."""
+    """Return the patches with hashes for long replaced bytes, and those bytes by hash."""
     short: list[Patch] = []
     replaced: dict[str, bytes] = {}
     for patch in patches:
@@ -310,7 +310,7 @@ def _shortened(patches: Iterable[Patch]) -> tuple[tuple[Patch, ...], dict[str, b
 
 
 def unpatched(frame: bytes, patches: Iterable[Patch], stored: Mapping[str, bytes]) -> bytes:
-    """What stood around the messages as the client sent them."""
+    """Return the bytes around the messages as the client sent them."""
     for patch in reversed(tuple(patches)):
         was = stored[patch.name] if patch.name else patch.was
         frame = frame[: patch.start] + was + frame[patch.stop :]
@@ -321,13 +321,13 @@ def unpatched(frame: bytes, patches: Iterable[Patch], stored: Mapping[str, bytes
 
 
 class Sides(NamedTuple):
-    """A request as it went out and as the client asked it, in hashes."""
+    """The sent and the asked request, by hash."""
 
     lines: tuple[Line, ...]
     standings: Mapping[int, Standing]
     """By place, those of all messages that are not the client's own."""
     frame: str
-    """Of what stood around the messages that went out."""
+    """Hash of the bytes around the sent messages."""
     patches: tuple[Patch, ...]
     asked: str
     floor: int = 0
@@ -339,12 +339,12 @@ class Sides(NamedTuple):
 
     @property
     def sent(self) -> tuple[str, ...]:
-        """The messages that went out."""
+        """The sent messages."""
         return tuple(line.sha256 for line in self.lines)
 
     @property
     def origins(self) -> Origins:
-        """The client's messages that each message stands for."""
+        """The client's messages that each sent message replaces."""
         stop = 0
         origins = []
         for line in self.lines:
@@ -384,13 +384,13 @@ def last_sides(turns: Sequence[Turn]) -> Sides | None:
 
 
 def last_fitted(turns: Sequence[Turn]) -> Sides | None:
-    """Both sides of the last request that was made to fit: those that were only read go before."""
+    """Return both sides of the last fitted request; read-only requests are skipped."""
     fitted = [n for n, turn in enumerate(turns, 1) if not turn.read_only]
     return last_sides(turns[: fitted[-1]]) if fitted else None
 
 
 def asked_body(sides: Sides, stored: Mapping[str, bytes]) -> bytes:
-    """The client's request, byte for byte; DamagedContentError if something of it is gone."""
+    """Return the client's request, byte for byte; DamagedContentError if a part is missing."""
     if not stored.keys() >= {sides.frame, *sides.client, *sides.undone}:
         raise DamagedContentError(
             "the request cannot be rebuilt: not all of it was stored, or not all is left",
@@ -419,10 +419,10 @@ def held_in(state: FitState | None) -> dict[str, bytes]:
 def state_of(
     dialect: str, sides: Sides, stored: Mapping[str, bytes], before: FitState | None = None
 ) -> FitState | None:
-    """What fitting needs to go on after a restart; None if something is missing.
+    """Return the state with which fitting continues after a restart; None if a part is missing.
 
-    Messages that stood in the request `before`, at their place, are the same ones again, with all
-    that is known of them: where another process has answered a turn in between, only that is new.
+    Messages of the request `before`, at the same place, are reused with their notes: if another
+    process answered a turn in between, only that turn is new.
     """
     if not stored.keys() >= set(sides.names):
         return None

@@ -1,8 +1,8 @@
-"""What a client sends with its whole history, remembered once, and its turns assembled from that.
+"""Remember the histories that clients send, each message once, and assemble turns from them.
 
-remembering: after session. A message is known by its place, the hash of all that stands before it:
-so a history that is sent again is not remembered twice, by whichever process. Long tool results are
-stored behind refs, and what is remembered of them is their citation.
+remembering: after session. A message is identified by its place, the hash of all messages before
+it, so that no process remembers a repeated history twice. Long tool results are stored and cited;
+their citation is remembered.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ STILL_READING = (
     "and is assembled once the next requests have added them"
 )
 _MESSAGE_BYTES = 20
-"""What a message counts for in the size of a task, beside its bytes: 200 messages that are gone
-through take a millisecond."""
+"""Size of a message for the choice of a thread, beside its bytes: a pass over 200 messages takes a
+millisecond."""
 _MOST_SESSIONS = 1_000
 """Of one tenant, a quarter of a megabyte: a number and a hash each."""
 _RECENT = 200
@@ -76,10 +76,9 @@ class Histories:
     async def assemble(
         self, session: Session, asked: Conversation, options: FitOptions, tokens: int
     ) -> Assembled:
-        """Remember a request's history, and make of it a turn of so many tokens.
+        """Remember a request's history, and assemble a turn within the token budget.
 
-        A request that has no more is left as it is, and so is one that must not be assembled: both
-        are made to fit as any other.
+        A short request, or one that must not be assembled, is fitted like any other.
         """
         off_loop, size = self._engine.workers.off_loop, _size(asked)
         parts = await off_loop(size, partial(split_request, asked))
@@ -121,9 +120,9 @@ class Histories:
     async def _remember(
         self, session: str, asked: Conversation, parts: RequestParts, options: FitOptions
     ) -> dict[int, str] | None:
-        """Remember what is new of a history; return the ids of its last messages by their places.
+        """Remember the new part of a history; return the ids of its last messages by place.
 
-        None if there is more than one request adds: it is all remembered after a few more.
+        None if the rest takes more than one request: it is remembered with the next requests.
         """
         off_loop = self._engine.workers.off_loop
         messages = asked.messages[: parts.stop]
@@ -147,7 +146,7 @@ class Histories:
         return names if stop == len(messages) else None
 
     async def _cited(self, result: _ToolResult, session: str) -> list[dict[str, Any]]:
-        """Return what is remembered of a tool result: its citation."""
+        """Return the citation that is remembered for a tool result."""
         await asyncio.sleep(0)  # a request may have thousands of short results
         try:
             cited = await self._engine.cite(result.text, tool=result.tool, session=session)
@@ -167,9 +166,9 @@ class _ToolResult(NamedTuple):
 
 
 def _marks(messages: Sequence[Message], known: int, place: str) -> tuple[int, int, list[str]]:
-    """Return how many messages are remembered, and the places behind the first `n` and all later.
+    """Return how many messages are remembered, and the places after the first `n` and all later.
 
-    Nothing is known of another history, or of one that this process has not seen.
+    None is known of another history, or of one that this process has not seen.
     """
     first = min(known, max(0, len(messages) - _RECENT))
     marks = places(messages, first)
@@ -181,7 +180,7 @@ def _marks(messages: Sequence[Message], known: int, place: str) -> tuple[int, in
 def _drafts(
     messages: Sequence[Message], numbers: range, names: dict[int, str], *, refuses: bool
 ) -> Iterator[dict[str, Any] | _ToolResult]:
-    """Yield what is remembered of messages: their words, and each tool result for itself."""
+    """Yield the turns to remember: the words of each message, and each tool result separately."""
     for at in numbers:
         message, name = messages[at], names[at]
         if message.role == "system":
@@ -195,7 +194,7 @@ def _drafts(
 
 
 def _query(asked: Conversation, parts: RequestParts) -> str:
-    """Return what the user's turn asks."""
+    """Return the question of the user's turn."""
     return "\n".join(filter(None, map(message_text, asked.messages[parts.stop :])))
 
 
@@ -206,7 +205,7 @@ def _size(content: Conversation | tuple[Message, ...]) -> int:
 
 
 def _called(messages: Sequence[Message], call: str) -> str:
-    """The name of the tool that a call was for: it stands close before its result."""
+    """Return the name of the called tool, which appears shortly before its result."""
     for message in reversed(messages):
         for each in message.calls:
             if each.id == call:
@@ -215,7 +214,7 @@ def _called(messages: Sequence[Message], call: str) -> str:
 
 
 def _went_out(asked: Conversation, state: FitState | None) -> bool:
-    """Whether a request was assembled before as it is: then it goes out once more as it did."""
+    """Return whether the request was sent assembled before: then the same bytes are sent again."""
     if state is None or state.asked.messages != asked.messages:
         return False
     edits = (edit for message in state.sent.messages for edit in edits_of(message))

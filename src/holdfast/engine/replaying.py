@@ -1,14 +1,12 @@
-"""The requests of a session made ready once more, in another way: what would have gone out.
+"""Prepare the requests of a session again with other settings, without sending or storing any.
 
-replaying: after holdfast. Nothing is sent and nothing is stored: an engine of its own, with a store
-in memory, has the requests in the order they came, and what it makes of them is counted, priced
-with what the vendor's cache would hold, and searched for what the model wrote next and could no
-longer see.
+replaying: after holdfast. A separate engine with a store in memory gets the requests in their
+order. Its results are counted, priced with the expected state of the vendor's cache, and searched
+for text that the model wrote next and could no longer see.
 
-Which runs of characters a model writes, and whether they stand in what it saw. A run is 24
-characters as they read: blanks are one blank, escapes of JSON are what they stand for. Time and
-memory are linear in the texts: each is looked through once, with the runs that the model will
-write.
+The search compares runs of 24 characters, with all white space as one blank and JSON escapes
+decoded. Time and memory are linear in the texts: each is read once, with the runs that the model
+will write.
 """
 
 from __future__ import annotations
@@ -66,7 +64,7 @@ def strings(value: Any) -> Iterator[str]:
 
 
 class Reuse:
-    """The runs that the model writes in each turn, by number, and where they stand."""
+    """The runs that the model writes in each turn, by number, and their places."""
 
     def __init__(self, turns: Iterable[Sequence[str]]) -> None:
         self.numbers: dict[str, int] = {}
@@ -86,7 +84,7 @@ class Reuse:
                 substance -= plain[n]
 
     def inside(self, texts: Iterable[str]) -> frozenset[int]:
-        """The runs that stand in some texts."""
+        """Return the runs that appear in some texts."""
         return frozenset(number for text in texts for number in self._inside(text))
 
     def _inside(self, text: str) -> tuple[int, ...]:
@@ -100,7 +98,7 @@ class Reuse:
 
 
 class Sight:
-    """What the model sees at a time: how often each run stands in it."""
+    """The text that the model sees at a time: the count of each run in it."""
 
     def __init__(self, reuse: Reuse) -> None:
         self._reuse = reuse
@@ -117,22 +115,22 @@ class Sight:
             self._times[run] -= 1
 
     def unseen(self, turn: int) -> list[int]:
-        """The runs of a turn that stand nowhere in it."""
+        """Return the runs of a turn that do not appear in it."""
         return [run for run in self._reuse.turns[turn] if not self._times[run]]
 
 
 _MOST_WRITTEN = 300_000
-"""Characters of answers whose reuse is looked for: each is a run of its own."""
+"""Characters of answers whose reuse is searched: each begins a run."""
 _FOLDS = frozenset({"fold", "shorten", "drop", "assemble"})
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
-    """How requests are made ready."""
+    """The settings with which requests are prepared again."""
 
     mode: Literal["fit", "assemble"] = "fit"
     policy: CitePolicy = "auto"
     limit: int = 0
-    """Most tokens of a request; 0: what its model takes, or what an assembled turn has."""
+    """Maximum tokens of a request; 0 for the model's limit or that of an assembled turn."""
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,20 +142,20 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     largest: int = 0
     """Of the largest."""
     cost: float | None = None
-    """Of the input, in US dollars, with what the vendor's cache holds; None: no price is known."""
+    """Cost of the input in US dollars, with the vendor's cache; None without a known price."""
     cited: int = 0
     folded: int = 0
     """Requests in which history was folded, or assembled anew."""
     needed: int = 0
     """Messages of which the model wrote something word for word that it could not see then."""
     kept: float = 1.0
-    """The share of what went out before that a request begins with again."""
+    """The share of the previously sent bytes with which a request begins again."""
     refused: int = 0
-    """Requests that could not be made to fit."""
+    """Number of requests that could not be fitted."""
 
 
 class _Sent(NamedTuple):
-    """One request, as it goes out."""
+    """One request in its sent form."""
 
     asked: Conversation
     sent: Conversation
@@ -183,7 +181,7 @@ async def replay(
 
 
 class _Making:
-    """An engine of its own, that the requests of one session go through."""
+    """A separate engine for the requests of one session."""
 
     def __init__(self, engine: Holdfast, model: str, way: Way) -> None:
         rules = msgspec.structs.replace(engine.options.rules, policy=way.policy)
@@ -193,9 +191,7 @@ class _Making:
         self._way = way
         self._engine = Holdfast(
             open_memory(), options=options, calibration=engine.calibration, workers=engine.workers
-        )
-        self._engine.embedder = engine.embedder
-        self._engine.assembling = engine.assembling
+        ).with_parts(embedder=engine.parts.embedder, assembling=engine.parts.assembling)
         self._session = self._engine.session()
 
     async def ready(self, asked: Conversation) -> _Sent | None:
@@ -203,7 +199,7 @@ class _Making:
         options = msgspec.structs.replace(self._engine.options, dialect=asked.dialect)
         try:
             if self._way.mode == "assemble":
-                budget = self._way.limit or self._engine.assembling.tokens
+                budget = self._way.limit or self._engine.parts.assembling.tokens
                 options = msgspec.structs.replace(options, limit=None)
                 turn = await self._engine.histories.assemble(self._session, asked, options, budget)
                 fitted = turn.fitted
@@ -298,9 +294,9 @@ def _origins(reuse: Reuse, messages: Sequence[Message], unseen: set[int]) -> set
 
 
 def _written(steps: Sequence[_Sent]) -> Iterator[list[str]]:
-    """What the model said after each request, as the next one tells; of the last nothing is known.
+    """Return the model's text after each request, read from the next one; the last is unknown.
 
-    Of very long answers the first part alone is looked at.
+    Of very long answers only the first part is read.
     """
     left = _MOST_WRITTEN
     for step, after in pairwise(steps):

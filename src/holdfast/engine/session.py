@@ -1,6 +1,6 @@
-"""One conversation: what was sent before, so that it stays the same, and what it cost.
+"""One conversation: its earlier requests, so that sent bytes stay the same, and its cost.
 
-session: after writer, before holdfast.
+session: after writer, before sessions.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 from weakref import ref
 
 import msgspec
@@ -17,9 +17,6 @@ import msgspec
 from holdfast.cite import CitingRules
 from holdfast.engine.accounting import (
     Counted,
-    Expanded,
-    ReusedAnswer,
-    ToolUse,
     prefixes_of,
     remembered_usage,
     turn_usage,
@@ -28,6 +25,8 @@ from holdfast.engine.accounting import (
 from holdfast.engine.content_reader import ContentReader
 from holdfast.engine.heads import let_go_of, sharing
 from holdfast.engine.identity import OpenRequest, Sender
+from holdfast.engine.observation import Observation
+from holdfast.engine.parts import EngineParts
 from holdfast.engine.put_back import JOURNAL, PutBack, Wishes
 from holdfast.engine.record import (
     Sides,
@@ -53,7 +52,7 @@ from holdfast.fitting.restore import hidden_again, names_behind
 from holdfast.jobs import FoldSummaries
 from holdfast.store import Content, Scope, SessionRecord, Store, Turn
 from holdfast.store.records import OFFLINE, TurnParts
-from holdfast.tokens import Calibration, TokenCount
+from holdfast.tokens import Calibration
 from holdfast.tokens.counter import Correction
 from holdfast.wire import Conversation
 from holdfast.wire.chained import held_under
@@ -84,34 +83,28 @@ class Session:
 
     def __init__(
         self,
-        store: Store,
+        parts: EngineParts,
         scope: Scope,
-        options: FitOptions,
         calibration: Calibration,
-        clock: Callable[[], float],
-        workers: Workers,
+        on_stored: StoredListener | None = None,
     ) -> None:
         self.scope = scope
-        self.options = options
-        """How its requests are made to fit, unless a call says otherwise."""
+        self.options = parts.options
+        """How its requests are fitted, unless a call gives other options."""
         self.head = ""
-        """The place of its last request, written down or not: who goes on from there is its own."""
+        """The place of its last request, stored or not: the request after it belongs here."""
         self.state: FitState | None = None
         self.hidden: tuple[Kept, ...] = ()
-        """Answers with calls that the client never saw, to be brought back into its requests."""
-        self.summaries: FoldSummaries | None = None
-        """Who has folded messages summarised; None if nobody does."""
-        self._store = store
+        """Answers with calls that the client never saw, to be restored in its requests."""
+        self._parts = parts
+        self._store = parts.store
         self._calibration = calibration
-        self._clock = clock
-        self._workers = workers
-        self._writer = TurnWriter(store, scope, workers)
-        self.wishes = Wishes(store, scope)
-        """What people asked to have whole."""
-        self.titles = True
-        """Whether it is called by its first question."""
-        self.told: Told | None = None
-        """Hears of contents that were stored."""
+        self._clock = parts.clock
+        self._workers = parts.workers
+        self._on_stored = on_stored
+        self._writer = TurnWriter(parts.store, scope, parts.workers, titles=parts.titles)
+        self.wishes = Wishes(parts.store, scope)
+        """Contents that people asked to have whole."""
         self._put_any = False
         self._loaded = False
         self._request: ref[OpenRequest] | None = None
@@ -129,7 +122,7 @@ class Session:
 
     @property
     def record(self) -> SessionRecord:
-        """What the store knows of it."""
+        """The session's record in the store."""
         return self._writer.record
 
     @property
@@ -150,15 +143,15 @@ class Session:
                 message.let_go()
 
     async def _go_on_from(self, state: FitState | None) -> None:
-        """Have a request behind it, and nothing of the one before that is not in it."""
+        """Replace the last request, and free the messages that only the one before contains."""
         before, self.state = self.state, state
         if before is not None:
             work = partial(let_go_of, (before.asked, before.sent), state)
             await self._workers.off_loop(size_of(before.asked) // COMPARING, work)
 
     async def load(self) -> Session:
-        """Bring back what the store knows of this session, once there is anything."""
-        async with self._loading:  # whoever asks meanwhile waits for it
+        """Read this session from the store, once there is a record."""
+        async with self._loading:  # concurrent callers wait for the first
             if not (self._loaded or self.record.turns or self.state is not None):
                 await self._read()
         return self
@@ -183,11 +176,11 @@ class Session:
         self._loaded = bool(turns)
 
     async def catch_up(self, request: Conversation | None = None) -> Session:
-        """Read what other processes have written to this session, and that it was ended.
+        """Read the turns that other processes have recorded, and whether the session was ended.
 
-        The request for which somebody looks is not looked up once more when it is made to fit. It
-        may never be: one that was answered from memory, counted or given up leaves no look behind
-        that a later one would take for its own.
+        The request of the caller is noted, so that `fit` need not check again. The note applies to
+        that request only: one that is answered from memory, counted or abandoned must not save the
+        check of a later one.
         """
         self._caught_up = None if request is None else ref(request)
         if self.state is None:
@@ -203,7 +196,7 @@ class Session:
         stored, self.wishes.length = await self._store.session_beside(self.scope, JOURNAL)
         ended = stored is not None and stored.closed_at is not None
         if stored is None or ended or self._writer.was_deleted(stored):
-            await self._go_on_from(None)  # begin anew: its refs may be gone
+            await self._go_on_from(None)  # start again, because its refs may be deleted
             self.wishes = Wishes(self._store, self.scope)
             if stored is None:
                 self._writer.begin_anew()
@@ -237,10 +230,10 @@ class Session:
     def begin(
         self, other: Session | None = None, shared: int = 0, messages: int = 0, purpose: str = ""
     ) -> Session:
-        """Begin, with the first messages of another session if that has gone on differently.
+        """Begin, with the first messages of another session if the conversation branched off there.
 
-        Only answers that stand among the first `messages`, those of the request, come along: what
-        the other was answered where this one asks for its own answer stays with it.
+        Only answers among the first `messages`, those of the request, are inherited: the answer at
+        the point where the conversations part belongs to the other session.
         """
         self._loaded = True
         if purpose:
@@ -267,23 +260,24 @@ class Session:
         planner: Planner = plan,
         size: int = 0,
     ) -> Fitted:
-        """Make the session's next request fit; what left it is stored when this returns.
+        """Make the session's next request fit; hidden content is stored before this returns.
 
-        `limit` is that of the options, which are the session's own if none are given. `planner`
-        plans the request that goes out, from the client's request and the one before; it works on
-        at least `size` bytes.
+        `limit` defaults to that of the options, and the options to the session's own. `planner`
+        plans the sent request from the asked one and the previous one; it works on at least `size`
+        bytes.
         """
         options = with_limit(options or self.options, limit)
-        async with self._fitting:  # the next goes on from what this one sends
+        async with self._fitting:  # the next request continues from this one
             body = await self._shared(body)
             options = await self._with_wishes(options)
             work = partial(self._fitted, body, planner=planner)
             size = max(size, _size(body, self.state), search_bytes(body, self.state, options))
             fitted = await fit_and_store(
-                self._store, self.scope, self._workers, size, options, work, told=self.told
+                self._store, self.scope, self._workers, size, options, work, told=self._on_stored
             )
-            if self.summaries is not None and options.summary_tokens and fitted.state.untold:
-                fitted = await self._asked_about(fitted, self.summaries)
+            summaries = self._parts.summaries
+            if summaries is not None and options.summary_tokens and fitted.state.untold:
+                fitted = await self._asked_about(fitted, summaries)
             fitted = await self._with_continuation(fitted)
             await self._go_on_from(fitted.state)
             if options.whole and (names := hidden_again(fitted.state, options.whole)):
@@ -303,9 +297,9 @@ class Session:
         return msgspec.structs.replace(fitted, continuation=continuation)
 
     async def _asked_about(self, fitted: Fitted, summaries: FoldSummaries) -> Fitted:
-        """Have what was folded summarised, and note what has come of what was folded before.
+        """Queue summaries of folded messages, and note those that are finished.
 
-        It is noted behind the request, for the next one: the record of this one says it.
+        They are used in the next request, which is why this request's record contains them.
         """
         state = fitted.state
         with suppress(StoreError):  # no reason for a request to fail
@@ -318,7 +312,7 @@ class Session:
         return fitted
 
     async def preview(self, body: object, options: FitOptions | None = None) -> Fitted:
-        """What the next request would be; nothing is stored or remembered."""
+        """Return the next request without storing or remembering it."""
         body = await self._shared(body)
         options = await self._with_wishes(options or self.options)
         size = max(_size(body, self.state), search_bytes(body, self.state, options))
@@ -334,7 +328,8 @@ class Session:
             planner, body, state=self.state, hidden=self.hidden, calibration=self._calibration
         )
         if options.whole:
-            # What people want whole never keeps a request from being sent: then it is as before.
+            # A wish for a whole content never prevents a request: if it does not fit, ignore the
+            # wish.
             with suppress(BudgetExceededError, ContextOptimizationError):
                 fitted = reader.finish(planned(options))
                 if not hidden_again(fitted.state, options.whole):
@@ -347,21 +342,21 @@ class Session:
         return msgspec.structs.replace(options, whole=await self.wishes.names())
 
     async def _shared(self, body: object) -> object:
-        """A request that was read already, with what is known about its messages."""
+        """Return a parsed request with the known messages reused."""
         await self.load()
         looked_for, self._caught_up = self._caught_up, None
         if looked_for is None or looked_for() is not body:
             await self.catch_up()
         if self.state is None or not isinstance(body, Conversation):
-            return body  # bytes are read with what is known
+            return body  # bytes are parsed with the known messages later
         work = partial(sharing, body, self.state.asked)
         return await self._workers.off_loop(size_of(body) // COMPARING, work)
 
     async def put_back(self, ref: str, *, whole: bool = True) -> PutBack:
-        """Have what a ref stands for whole from the next request on; or no longer.
+        """Send the content of a ref whole from the next request on, or cite it again.
 
         Raises:
-            StoreError: in what was last sent, nothing stands for it.
+            StoreError: the last sent request does not contain the ref.
         """
         await self.load()
         wishes = await self.wishes.all()
@@ -378,38 +373,15 @@ class Session:
 
     # --- what became of them ---------------------------------------------------------------------
 
-    async def observe(  # noqa: PLR0913 - named arguments, of which most calls need one
-        self,
-        fitted: Fitted,
-        usage: object = None,
-        *,
-        status: int = 200,
-        expanded: Expanded | None = None,
-        tools: ToolUse | None = None,
-        hidden: Kept | None = None,
-        milliseconds: float = 0.0,
-        warnings: tuple[str, ...] = (),
-        read_only: bool = False,
-        learn: bool = True,
-        billed: bool = True,
-        remembered: ReusedAnswer | None = None,
-        first: TokenCount | None = None,
-        error: str = "",
-    ) -> Turn:
-        """Write down a request that was sent, and learn from the usage that was reported.
+    async def observe(self, fitted: Fitted, usage: object = None, **outcome: Any) -> Turn:
+        """Record a request that was sent; other arguments are the fields of `Observation`."""
+        return await self.record_turn(fitted, Observation(usage=usage, **outcome))
 
-        `hidden` is what of the answer the client never saw; a `read_only` request is one that went
-        out as it came. `usage` is the report of one upstream call, or a list with the report of
-        each. Usage that is our own count teaches
-        nothing: then `learn` is false. The offline model is not `billed`, and its turns are summed
-        apart, under a name that says so. A request that was
-        answered from memory went nowhere: `remembered` is its answer. `first` is the count of what
-        was sent first, if that was folded again before the answer ended. `error` is the provider's
-        word for a failure.
-        """
-        expanded = expanded or Expanded()
-        reports = [report for report in (usage if isinstance(usage, list) else [usage]) if report]
-        if learn and len(reports) == 1 and not (expanded.calls or expanded.rounds):
+    async def record_turn(self, fitted: Fitted, observation: Observation) -> Turn:
+        """Record a request that was sent, and calibrate counting with the reported usage."""
+        expanded = observation.expanded
+        reports = observation.reports
+        if observation.learn and len(reports) == 1 and not (expanded.calls or expanded.rounds):
             self._calibration.observe(fitted.count, reports[0])
         model = fitted.count.model
         now = self._clock()
@@ -417,7 +389,7 @@ class Session:
             looks = partial(self._look, fitted)
             size = size_of(fitted.state.asked) // COMPARING
             lives, head, parts, prefixes = await self._workers.off_loop(size, looks)
-            sent, asked = first or fitted.count, fitted.asked_count or fitted.count
+            sent, asked = observation.first or fitted.count, fitted.asked_count or fitted.count
             counted = Counted(
                 predicted=sent.plain,
                 untouched=asked.plain,
@@ -425,41 +397,42 @@ class Session:
                 is_exact=sent.accuracy == "exact",
                 prefixes=prefixes,
                 cache_lives=lives,
-                billed=billed,
+                billed=observation.billed,
                 window=self.known_window(model),
             )
-            if remembered is None:
+            if observation.remembered is None:
+                usage, status = observation.usage, observation.status
                 used = turn_usage(usage, counted, expanded, model=model, now=now, status=status)
-                used = with_tools(used, tools or ToolUse(), fitted.state.frame_edits)
+                used = with_tools(used, observation.tools, fitted.state.frame_edits)
                 predicted = 0 if used.failed else fitted.tokens
                 used = msgspec.structs.replace(used, predicted=predicted)
             else:
-                used = remembered_usage(remembered, counted, model=model, now=now)
+                used = remembered_usage(observation.remembered, counted, model=model, now=now)
             turn = Turn(
                 number=0,
                 started_at=now,
-                model=model if billed else model + OFFLINE,
-                status=status,
-                error=error if used.failed else "",
+                model=model if observation.billed else model + OFFLINE,
+                status=observation.status,
+                error=observation.error if used.failed else "",
                 edits=(*fitted.edits, *expanded.edits),
                 floor=fitted.state.floor,
-                read_only=read_only or remembered is not None,
+                read_only=observation.read_only or observation.remembered is not None,
                 usage=used,
                 parts=parts,
-                warnings=(*fitted.warnings, *warnings),
-                milliseconds=milliseconds,
+                warnings=(*fitted.warnings, *observation.warnings),
+                milliseconds=observation.milliseconds,
             )
-            self._writer.titles = self._writer.titles and self.titles
             sent_at = fitted.continuation.sent_at if fitted.continuation is not None else None
             await self._check_not_erased(fitted)
+            hidden = observation.hidden
             written = await self._writer.add(turn, fitted.state, head, hidden, sent_at=sent_at)
             await self._workers.off_loop(size, fitted.state.let_go)  # 60 ms for 100,000 messages
             return written
 
     async def _check_not_erased(self, fitted: Fitted) -> None:
-        """Raise if what the first request of a session cites was erased since it was sent.
+        """Raise if a content cited by a session's first request was erased since it was sent.
 
-        A session that has turns is missed by the store itself when the next one is written.
+        For a session with turns, the store itself notices that when the next one is recorded.
         """
         if self.record.turns or not fitted.contents:
             return
@@ -473,19 +446,19 @@ class Session:
         return None
 
     def _look(self, fitted: Fitted) -> tuple[Lives, str, TurnParts, Prefixes]:
-        """What is written down of a request beside its messages: all of them are looked at."""
+        """Return the facts that are recorded beside the messages; this reads all of them."""
         state, asked = fitted.state, fitted.state.asked
-        # What the provider holds the history of is known by its name: see `Chains`.
+        # A history that the provider stores is found by its response id: see `ResponseChains`.
         head = self.record.head if held_under(asked) else head_of(asked)
         parts = parts_of(state, fitted.count)
         return cache_lives(asked), head, parts, prefixes_of(fitted)
 
     async def rebuild(self, turn: int) -> bytes:
-        """The client's request of a turn, byte for byte, from what was sent and its edits."""
+        """Return the client's request of a turn, byte for byte, from the sent one and its edits."""
         turns = await self._writer.turns(turn)
         sides, names = None, list[str]()
         if 0 < turn == len(turns):
-            # In a thread, whatever is in it: 100,000 messages take 0.4 s.
+            # Always in a thread: 100,000 messages take 0.4 s.
             sides, names = await self._workers.off_loop(LARGE_BYTES, partial(_named_sides, turns))
         if sides is None:
             last = await self._store.session(self.scope)
@@ -510,13 +483,13 @@ def with_limit(options: FitOptions, limit: int | None) -> FitOptions:
 
 
 def _new(body: object, state: FitState | None) -> object:
-    """What of a request was not there last time: by its size it is worked on off the loop."""
+    """Return the messages that are new since the last request; their size decides on the thread."""
     known = len(state.asked.messages) if state is not None else 0
     return body.messages[known:] if isinstance(body, Conversation) else body
 
 
 def _size(body: object, state: FitState | None) -> int:
-    """Bytes of a request that are looked at closely: what is new, and what is around it.
+    """Return the bytes that need work: the new messages, and the bytes around all messages.
 
     A client with 10,000 tools sends them with every request.
     """
@@ -524,8 +497,8 @@ def _size(body: object, state: FitState | None) -> int:
     return size_of(_new(body, state)) + around
 
 
-Told = Callable[[Scope, Sequence[Content]], None]
-"""Hears of contents that were stored, while their bytes are still held."""
+StoredListener = Callable[[Scope, Sequence[Content]], None]
+"""Called with contents that were stored, while their bytes are still in memory."""
 
 
 async def fit_and_store(  # noqa: PLR0913 - all that a request goes through
@@ -536,9 +509,9 @@ async def fit_and_store(  # noqa: PLR0913 - all that a request goes through
     options: FitOptions,
     work: Callable[[FitOptions, ContentReader], Fitted],
     *,
-    told: Told | None = None,
+    told: StoredListener | None = None,
 ) -> Fitted:
-    """Make a request fit; what left it is stored when this returns."""
+    """Make a request fit; hidden content is stored before this returns."""
     while True:
         fitted = await workers.off_loop(size, partial(work, options, ContentReader(workers)))
         try:
@@ -567,7 +540,7 @@ COMPARING = 256
 
 
 def size_of(content: object) -> int:
-    """The bytes of a request or content, or of messages; what is neither may be of any size."""
+    """Return the bytes of a request, content or messages; other values count as large."""
     if isinstance(content, Conversation):
         content = content.source or content.messages
     if isinstance(content, tuple):  # of messages

@@ -1,7 +1,7 @@
-"""Recognises the side requests of clients: titles, quota checks, compactions, checks.
+"""Recognise the side requests of clients: titles, quota checks, compactions, checks.
 
-side_requests: after client_texts. A side request is not a conversation of its own: lists show it
-apart, and a conversation does not go on from it.
+side_requests: after client_texts. A side request is no conversation: lists show it separately, and
+no conversation continues from it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from holdfast.wire import Block, Conversation, Message, Text
 _MOST_BLOCKS = 8
 """System blocks that are looked at; Claude Code has four."""
 _READ = max(len(row.start) for row in SIDE_TEXTS) + 100
-"""Characters of a text that are looked at: an order stands at the beginning."""
+"""Characters of a text that are read: a prompt is at the beginning."""
 _BY_PLACE: dict[Where, tuple[SideText, ...]] = {
     where: tuple(row for row in SIDE_TEXTS if row.where == where)
     for where in ("system", "first", "last")
@@ -22,7 +22,7 @@ _BY_PLACE: dict[Where, tuple[SideText, ...]] = {
 
 
 def purpose_of(conversation: Conversation, client: str = "") -> str:
-    """Return what a side request is for, such as `title`; empty if it is a conversation."""
+    """Return the purpose of a side request, such as `title`; empty for a conversation."""
     if not conversation.messages:
         return ""
     last = conversation.messages[-1]

@@ -1,7 +1,7 @@
 """The title of a session in lists: the first words that a person wrote, unless they are private.
 
-titles: after client_texts, before writer. A title is content: it stands in the store like the
-messages, and nowhere else. A text with a secret or personal data gives no title.
+titles: after client_texts, before writer. A title is content: it is stored like the messages, and
+nowhere else. A text with a secret or personal data gives no title.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def title_of(asked: Conversation) -> str:
     """Return the beginning of the first text of the user; empty if none may be shown."""
     for texts in _turns(asked):
         parts = [_own_words(text) for text in texts]
-        # Words outside of any tags come first: clients write what they add in tags.
+        # Words outside of any tags come first, because clients put their own texts in tags.
         words = next(filter(None, (words for words, _ in parts)), "")
         words = words or next(filter(None, (inner for _, inner in parts)), "")
         if words:
@@ -59,7 +59,7 @@ def title_of(asked: Conversation) -> str:
 def _turns(asked: Conversation) -> Iterator[list[str]]:
     """Yield the user's first texts, those up to each answer together.
 
-    A message is not read before it is its turn: what was cited is no longer in memory.
+    A message is not read before its turn: the bytes of cited contents are no longer in memory.
     """
     texts: list[str] = []
     left = _MOST_TEXTS
@@ -86,7 +86,7 @@ def _texts(message: Message) -> list[str]:
 
 
 def _own_words(text: str) -> tuple[str, str]:
-    """Return what a person wrote of a text; and what stands in its first block of unknown kind."""
+    """Return the person's own words in a text, and the text of its first unknown block."""
     start, inner = _skip_space(text, 0), ""
     for number in range(_MOST_BLOCKS):
         block = _block_at(text, start)
@@ -128,13 +128,13 @@ def _block_at(text: str, start: int) -> tuple[str, str, int] | None:
         return name, "", tag.end()
     close = text.find(f"</{name}", tag.end())
     end = text.find(">", close) if close >= 0 else -1
-    if end < 0:  # what a client adds is closed; a person may write about an open tag
+    if end < 0:  # a client closes its tags; a person may write about an open one
         return (name, "", len(text)) if name in SETUP_TAGS else None
     return name, text[tag.end() : min(close, tag.end() + _READ)].strip(), end + 1
 
 
 def _command(text: str) -> str:
-    """Return a command as it was typed: its name and what was given with it."""
+    """Return a command as it was typed: its name and arguments."""
     parts = {match[1]: match[2].strip() for match in _COMMAND_PART.finditer(text)}
     return f"{parts.get('name', '')} {parts.get('args', '')}".strip()
 

@@ -1,7 +1,7 @@
-"""What calls of tools through a gateway came to, by server: kept in the store for whoever looks.
+"""The results of tool calls through a gateway, by server, kept in the store.
 
-tool_calls: beside holdfast. A gateway adds what it has done since it last did, now and then; the
-dashboard and the command line sum it up. It holds names and numbers, and nothing of a call.
+tool_calls: beside holdfast. A gateway adds its new counts regularly; the dashboard and the command
+line sum them up. They contain names and numbers, and no part of a call.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _MOST_ENTRIES = 500
 
 
 class ServerReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A server behind a gateway, and what its calls came to."""
+    """A server of a gateway, and the results of its calls."""
 
     server: str
     state: str = ""
-    """`idle`, `starting`, `ready`, `failed` or `off`, when it was last told of."""
+    """The last reported state: `idle`, `starting`, `ready`, `failed` or `off`."""
     reason: str = ""
     """Why it failed or is off."""
     tools: int = 0
@@ -34,7 +34,7 @@ class ServerReport(msgspec.Struct, frozen=True, kw_only=True):
     flagged: tuple[str, ...] = ()
     """Tools whose definitions speak to the model, and how: `name: secrecy`."""
     changed: tuple[str, ...] = ()
-    """Tools whose definitions are others than those that were pinned."""
+    """Tools whose definitions differ from the pinned ones."""
     calls: int = 0
     failed: int = 0
     cited: int = 0
@@ -56,7 +56,7 @@ _COUNTS = ("calls", "failed", "cited", "from_tokens", "to_tokens", "seconds")
 
 
 async def report(store: Store, scope: Scope, reports: Iterable[ServerReport]) -> None:
-    """Add what was done since the last time; what cannot be kept is no reason to fail."""
+    """Add the counts since the last report; a failing store is ignored."""
     entry = msgspec.json.encode(list(reports))
     try:
         following = await store.journal.append(scope, _JOURNAL, [entry])

@@ -2,7 +2,7 @@
 
 vendor_cache: before accounting. Pure: counts in, counts out. A cache holds the beginning of an
 earlier request. OpenAI, Gemini and DeepSeek cache every long request. Anthropic and Bedrock cache
-up to the last part that the client marked, and charge for what they write.
+up to the last part that the client marked, and charge for writes.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Lives = frozenset[Life]
 
 LIFE_SECONDS: dict[Life, int] = {"5m": 300, "1h": 3_600}
 
-# A key stands in the bytes with bare quotes; in the text of a message its quotes are escaped. A
-# tool's schema may have a property of this name, but not of this type.
+# A key has bare quotes in the bytes; in the text of a message its quotes are escaped. A tool's
+# schema may have a property of this name, but not of this type.
 _KEYS = (b"cache_control", b"cachePoint")
 _MARK = re2.compile(rb'"(?:cache_control|cachePoint)"\s*:\s*\{[^{}]*\}')
 _KIND = re2.compile(rb'"type"\s*:\s*"(?:ephemeral|default)"')
@@ -109,9 +109,9 @@ class CallTokens(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Prefixes(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the asked and the sent request begin like the previous one, in tokens.
+    """The length of the common beginning with the previous request, asked and sent, in tokens.
 
-    Positions correspond in pairs: `frame`, `known` and the end of the sent request stand for
+    Positions correspond in pairs: `frame`, `known` and the end of the sent request correspond to
     `asked_frame`, `asked_known` and the end of the asked one.
     """
 
@@ -122,7 +122,7 @@ class Prefixes(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of the sent request that the previous answered request began with."""
     asked_known: int = 0
     broken: bool = False
-    """Whether an edit of ours, such as a fold, changed what the provider had cached."""
+    """Whether one of our edits, such as a fold, changed bytes that the provider had cached."""
     idle_seconds: float = 0.0
     """Time since the previous answered request was sent."""
 
@@ -142,21 +142,22 @@ def asked_call(
 ) -> CallTokens:
     """Return how the provider would have billed the asked request, had it been sent instead.
 
-    `sent` is what the provider reported of the request that was sent. The provider would have read
-    the corresponding beginning of the asked request from its cache. Where an edit of ours broke
-    the cached prefix, or left too little of it to be cached, it would have read what the previous
-    request had in common with this one.
+    `sent` is the provider's report of the sent request. The provider would have read the
+    corresponding beginning of the asked request from its cache. Where one of our edits broke the
+    cached prefix, or left too little of it to be cached, it would have read the common beginning
+    with the previous request.
     """
     if not sent.used_cache and not _would_cache(asked, sent, policy, lives):
         return CallTokens(input=asked)
     read = asked_position(sent.cached, asked, sent, prefixes)
-    # What we made too short to be cached says nothing about the longer request that was asked.
+    # A sent request that is too short to be cached does not show that the asked one is, too.
     is_silent = prefixes.broken or (policy is not None and prefixes.known < policy.least)
     if is_silent and _is_alive(prefixes, lives) and _may_hit(sent, prefixes, policy):
         read = max(read, prefixes.asked_known)
     is_marked = policy is not None and policy.marked
     reach = max(0, asked - sent.behind_marks) if is_marked else asked
-    if not is_marked and not sent.written:  # these providers charge for writes only if they say so
+    # these providers charge for writes only if they report them
+    if not is_marked and not sent.written:
         return CallTokens(input=asked, cached=min(read, asked))
     if not lives and sent.written:
         lives = frozenset({"1h"} if sent.written == sent.written_hour else {"5m"})

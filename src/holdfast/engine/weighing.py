@@ -1,8 +1,8 @@
-"""What a request is made of: its tokens by part, for whoever wants to see where they go.
+"""The tokens of a request by part, for charts.
 
-weighing: after record, before session. System text and tools are counted as they are; messages are
-told apart by what they are, and share their tokens by their bytes: that costs nothing, and a chart
-shows no more.
+weighing: after record, before session. System text and tools are counted; the tokens of messages
+are divided by kind in proportion to their bytes, which costs nothing and is exact enough for a
+chart.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Sizes = tuple[int, ...]
 
 
 def parts_of(state: FitState, counted: TokenCount) -> TurnParts:
-    """The tokens of what goes out, by part; together they are the count."""
+    """Return the tokens of the sent request by part; together they are the count."""
     sizes = _SIZES.over(state.sent)
     total = sum(sizes)
     counts = counted.parts

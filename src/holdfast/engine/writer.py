@@ -1,7 +1,7 @@
-"""Writes a session's turns down, each as what changed against the one before.
+"""Record a session's turns, each as the difference to the one before.
 
-writer: after record and accounting, before session. Two processes may write to one session: who
-comes second reads what the first has written, and tries again behind it.
+writer: after record and accounting, before session. Two processes may write to one session: the
+second reads the turn of the first, and retries after it.
 """
 
 from __future__ import annotations
@@ -36,15 +36,17 @@ _MOST_HIDDEN = 200
 
 
 class TurnWriter:
-    """What the store knows of one session, and how to add to it."""
+    """The stored state of one session, and the function that adds to it."""
 
-    def __init__(self, store: Store, scope: Scope, workers: Workers) -> None:
+    def __init__(
+        self, store: Store, scope: Scope, workers: Workers, *, titles: bool = True
+    ) -> None:
         self.record = SessionRecord(session=scope.session)
         self._store = store
         self._scope = scope
         self._workers = workers
-        self.titles = True
-        """Whether a session is called by its first question."""
+        self.titles = titles
+        """Whether the first question of a session becomes its title."""
         self._may_store: Callable[[bytes | memoryview], bool] = lambda _: True
         self._before = Before()
         self._answered = Before()
@@ -53,18 +55,18 @@ class TurnWriter:
         """When that was sent."""
 
     async def catch_up(self) -> list[Turn]:
-        """Read what was written down, here or by another process."""
+        """Read the recorded turns, of this process and of others."""
         record = await self._store.session(self._scope)
         turns = await self.turns() if record is not None else []
         sides = last_sides(turns)
-        if record is not None or self.record.turns:  # what is not written yet may be a fork
+        if record is not None or self.record.turns:  # a session without turns may be a fork
             self.record = record or SessionRecord(session=self._scope.session)
         self._before = Before(sides.lines) if sides is not None else Before()
         self._answered, self._answered_at = _last_answered(turns, self._before)
         return turns
 
     def begin_anew(self) -> None:
-        """Write to a session that is gone as to a new one: the next request has no past."""
+        """Begin again after the session was deleted: the next request has no past."""
         self.record = SessionRecord(session=self._scope.session)
         self._before = self._answered = Before()
         self._answered_at = 0.0
@@ -86,7 +88,7 @@ class TurnWriter:
         )
 
     async def told(self, turns: list[Turn]) -> Told:
-        """What models have said of folded messages by the last request that was made to fit."""
+        """Return the summaries of folded messages, as of the last fitted request."""
         name = next((turn.told for turn in reversed(turns) if not turn.read_only), "")
         stored = await self._store.messages(self._scope, [name]) if name else {}
         if name not in stored:
@@ -94,7 +96,7 @@ class TurnWriter:
         return msgspec.json.decode(stored[name], type=dict[str, tuple[Sentence, ...]])
 
     async def inherited(self) -> tuple[Kept, ...]:
-        """What a session that was split from another may bring back of what they share."""
+        """Return the answers that a branched session may restore in the messages that it shares."""
         answers: tuple[Kept, ...] = ()
         record, shared = self.record, self.record.shared
         for _ in range(_MOST_FORKS):
@@ -125,7 +127,7 @@ class TurnWriter:
         return msgspec.structs.replace(how, sent_at=now, idle_seconds=idle)
 
     def was_deleted(self, known: SessionRecord | None) -> bool:
-        """Whether the session we wrote to is gone, be it that there is another of its name."""
+        """Return whether our session was deleted, even if there is a new one of the same name."""
         return self.record.turns > 0 and (
             known is None or known.created_at != self.record.created_at
         )
@@ -142,7 +144,7 @@ class TurnWriter:
         *,
         sent_at: float | None = None,
     ) -> Turn:
-        """Write a turn down behind the last; `sent_at` is when its request went out."""
+        """Add a turn after the last; `sent_at` is the time when its request was sent."""
         for _ in range(_ATTEMPTS):
             try:
                 written_turn = await self._add(turn, state, head, hidden)
@@ -186,7 +188,7 @@ class TurnWriter:
             updated_at=turn.started_at,
             closed_at=None,
         )
-        # What a policy keeps out of the store is only named by its hash.
+        # Content that a policy keeps out of the store is only named by its hash.
         size = sum(map(len, messages.values())) if self._may_store is refuses_secrets else 0
         storable = await self._workers.off_loop(size, partial(self._storable, messages))
         if not all(self._may_store(patch.was) for patch in turn.patches):
@@ -207,9 +209,9 @@ class TurnWriter:
 
 
 def erased(scope: Scope) -> SessionErasedError:
-    """Return the error for a turn whose session is gone.
+    """Return the error for a turn whose session was deleted.
 
-    Written all the same, it would bring erased text back, with citations whose originals are gone.
+    Recording the turn would restore erased text, with citations whose originals no longer exist.
     """
     return SessionErasedError(
         "the session was erased while its answer was under way",
@@ -234,7 +236,7 @@ def _last_answered(turns: list[Turn], before: Before) -> tuple[Before, float]:
 
 
 def answers_before(hidden: tuple[Kept, ...], shared: int) -> tuple[Kept, ...]:
-    """Those that stand right behind at most so many messages."""
+    """Return the answers at most `shared` messages from the beginning."""
     return tuple(answer for answer in hidden if answer.index <= shared)
 
 

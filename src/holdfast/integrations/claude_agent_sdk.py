@@ -43,9 +43,8 @@ async def cited(
     async def work(engine: Holdfast) -> str | None:
         if await engine.workers.off_loop(len(text), lambda: count(text)) <= over:
             return None
-        own = await engine.of(engine.scope)
         rules = msgspec.structs.replace(engine.options.rules, opener=opener)
-        own.options = msgspec.structs.replace(engine.options, rules=rules)
+        own = engine.with_parts(options=msgspec.structs.replace(engine.options, rules=rules))
         return (await own.cite(text, tool=tool, question=question or None)).text
 
     try:

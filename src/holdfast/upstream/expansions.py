@@ -1,8 +1,8 @@
-"""Answer the model's own calls to our tools, and go on from them, under caps that it is told of.
+"""Answer the model's calls to our tools, and continue the conversation, within caps.
 
-expansions: the last of calling. The request that goes on holds the model's turn and
-what was opened: it is counted as a whole before it may go out. A model that may open no more is
-told so and goes on with its task; in the last step it cannot call the tool any more.
+expansions: after finding. The next request contains the model's turn and the opened parts: its
+tokens are counted as a whole before it is sent. A model that may open no more is informed and
+continues with its task; in the last step it cannot call the tool any more.
 """
 
 from __future__ import annotations
@@ -46,13 +46,12 @@ MOST_CALLS = 256
 """Hidden calls of one turn that are answered, ten times the cap on openings. Answering 100,000 held
 the event loop for 40 seconds, and no window has room for the answers."""
 _MOST_REFUSALS = 3
-"""Rounds in a row that may open nothing; with the last one the tool is withdrawn.
+"""Consecutive rounds that may open nothing; after the last one the tool is withdrawn.
 
-Models that were told once sometimes try another ref before they believe it. A round of calls that
-only repeat earlier ones is the last: who does that is in a loop.
-"""
+Models sometimes try another ref before they accept a refusal. A round of calls that only repeat
+earlier ones is the last, because such a model is in a loop."""
 _REFUSED = frozenset({400, 413, 422})
-"""Statuses of a request that is too long or holds what the upstream does not take."""
+"""Statuses for a request that is too long or contains something that the upstream rejects."""
 _MOST_REFS = 64
 """Refs of a conversation that a call may mean which names none of them, the latest first."""
 
@@ -65,14 +64,14 @@ MakeRoom = Callable[[Conversation, int], Awaitable[Conversation | None]]
 
 
 _Shown = tuple[str, ExpandOptions]
-"""A ref, and what of it was opened."""
+"""A ref, and the opened part of it."""
 
 
 class Caps(NamedTuple):
     """How much one answer may open."""
 
     rounds: int = 8
-    """Times that it may open something; from then on it is told that it may not."""
+    """Rounds in which the model may open parts; after them it is informed that it may not."""
     calls: int = 24
     tokens: int = 16_000
 
@@ -82,13 +81,13 @@ class OpeningStep(NamedTuple):
 
     results: Results
     following: Conversation | None
-    """The request that goes on; None where the answer ends here."""
+    """The request that continues the conversation; None if the answer ends here."""
     turn: tuple[bytes, ...]
-    """The turn as it stands in that request: without thinking that a fold has made invalid."""
+    """The turn as in that request: without thinking blocks that a fold has invalidated."""
 
 
 class _Part(NamedTuple):
-    """What one call was answered."""
+    """The result of one call."""
 
     text: str
     is_opened: bool = True
@@ -110,15 +109,15 @@ class _Answers(NamedTuple):
     repeated: int = 0
     """Calls that were answered before."""
     copied: int = 0
-    """Calls that copied an example, and were given what the user asked."""
+    """Calls that copied an example, and were answered for the user's question."""
     tokens: int = 0
-    """Of what was opened."""
+    """Tokens of the opened parts."""
     shown: Set[_Shown] = frozenset()
     """All that the model was shown until then, this included."""
 
 
 class _Continued(NamedTuple):
-    """A request that goes on from a turn."""
+    """A request that continues after a turn."""
 
     answers: _Answers
     following: Conversation | None
@@ -126,7 +125,7 @@ class _Continued(NamedTuple):
 
 
 class Expansions:
-    """The calls of one answer, and what they were given."""
+    """The calls of one answer, and their results."""
 
     def __init__(  # noqa: PLR0913 - what it needs of one request, once
         self,
@@ -140,10 +139,10 @@ class Expansions:
         session: str = "",
         finder: ToolFinder | None = None,
     ) -> None:
-        """Begin; `hidden` says of a tool's name whether it is ours.
+        """Begin; `hidden` returns whether a tool is ours, by its name.
 
-        Without `make_room` what does not fit is not opened. Earlier turns are those of `session`;
-        `finder` knows the tools that were set aside.
+        Without `make_room`, parts that do not fit are not opened. Earlier turns are those of
+        `session`; `finder` knows the deferred tools.
         """
         self._faults = faults
         self._finder = finder
@@ -154,9 +153,9 @@ class Expansions:
         self._hidden = hidden
         self._make_room = make_room
         self._looked_at: list[Conversation] = []
-        """Requests whose room was asked for; the first is the one that went out."""
+        """Requests whose remaining room was computed; the first is the one that was sent."""
         self._question = ""
-        """What the user asked last: searched for where a call finds nothing."""
+        """The user's last question: the search text where a call finds nothing."""
         self._rounds = 0
         self._opening_rounds = 0
         """Rounds in which something was opened: the cap counts these."""
@@ -167,9 +166,9 @@ class Expansions:
         self._is_last = False
         """Whatever the model answers now is its answer."""
         self._shown: Set[_Shown] = frozenset()
-        """What the model was shown in this answer."""
+        """The parts that the model was shown in this answer."""
         self.used = Expanded()
-        """What was opened."""
+        """The opened parts."""
 
     async def step(
         self, sent: Conversation, turn: tuple[bytes, ...], calls: Sequence[Call], *, alone: bool
@@ -201,10 +200,10 @@ class Expansions:
         return OpeningStep(answers.results, following, turn)
 
     def _withdrawn(self, following: Conversation | None, answers: _Answers) -> Conversation | None:
-        """Forbid the tool in the next request where its calls lead nowhere; None if they still do.
+        """Forbid the tool in the next request if its calls open nothing; return None otherwise.
 
-        A call that opens nothing is told why; the same again and again is what a model does that
-        will not get it right.
+        A call that opens nothing is answered with the reason. A model that repeats it will not find
+        the right call.
         """
         self._rounds += 1
         is_repeated = answers.repeated == len(answers.results)
@@ -226,7 +225,7 @@ class Expansions:
             return following
         if not (is_endless or spares_others(following, self._hidden)):
             return following
-        if self.used.withdrawn:  # it calls what it may not call
+        if self.used.withdrawn:  # it calls the forbidden tool
             return None
         self.used = msgspec.structs.replace(self.used, withdrawn=1)
         return withdraw(following, self._hidden)
@@ -234,10 +233,10 @@ class Expansions:
     def ask_again(self, turn: tuple[bytes, ...] = ()) -> Conversation | None:
         """Return the first request without our tools, if the answer would be empty.
 
-        `turn` is the model's last one. Small models open parts and then end their turn without a
-        word; asked again without the tool, seven of nine answered from the citation. First the
-        tool is only forbidden, so that the provider's cache holds. A model that says nothing even
-        then, or ignores that, does not get the definition. What it answers then is the answer.
+        `turn` is the model's last one. Small models open parts and then end their turn without
+        text; asked again without the tool, seven of nine answered from the citation. First the tool
+        is only forbidden, so that the provider's cache stays valid. If the model writes nothing
+        even then, or ignores that, the definition is removed. The answer to that request is final.
         """
         if turn and not self.is_silent(turn):
             self._has_spoken = True
@@ -246,11 +245,11 @@ class Expansions:
         return self._first_again()
 
     def start_over(self, status: int) -> Conversation | None:
-        """Return the first request without our tools, where one that goes on from it is refused.
+        """Return the first request without our tools, if the upstream refuses the continued one.
 
-        Our count of what a model wrote may be too low, and services that speak a provider's
-        dialect refuse histories that the provider takes. None where the first request itself is
-        refused, or one for another reason than what it holds.
+        Our count of the model's turn may be too low, and services that implement a provider's
+        dialect refuse histories that the provider accepts. Return None if the first request itself
+        is refused, or if the reason is not the content of the request.
         """
         if status not in _REFUSED or not self._looked_at or self.is_asked_again:
             return None
@@ -272,10 +271,11 @@ class Expansions:
     def hop_of(
         self, sent: Conversation, step: OpeningStep, calls: Sequence[Call], handed: Handed
     ) -> Hop:
-        """Return what is kept of a turn with hidden calls until the client's next request.
+        """Return the part of a turn with hidden calls that is kept until the client's next request.
 
-        Calls that end an answer stand in that request again. After one with 100 KB of arguments no
-        later request of the session fitted any more: of such a turn, what the client saw is kept.
+        Calls that end an answer are restored in that request. After one with 100 KB of arguments no
+        later request of the session fitted any more: of such a turn, only the part that the client
+        saw is kept.
         """
         if step.following is None and not handed and self._exceed_room(sent, calls):
             return Hop(split(step.turn, sent.dialect, self._hidden))
@@ -300,13 +300,13 @@ class Expansions:
 
     @property
     def is_asked_again(self) -> bool:
-        """Whether the first request went out again, without our tools and what they brought."""
+        """Whether the first request was sent again, without our tools and the opened parts."""
         return self.used.resent > 0
 
     def end(self) -> None:
-        """Nothing more is opened: break what refers to itself, so that the memory is free at once.
+        """Open no more, and break reference cycles, so that the memory is free at once.
 
-        The messages that were added are in no session, and who asks for what is opened keeps this.
+        The added messages are in no session, and the caller still holds this object.
         """
         first = self._looked_at[0].messages if self._looked_at else ()
         for request in self._looked_at:
@@ -322,7 +322,7 @@ class Expansions:
     async def _fitting(
         self, sent: Conversation, turn: tuple[bytes, ...], calls: Sequence[Call]
     ) -> _Continued:
-        """Results with which the request that goes on fits; without it if none would."""
+        """Return results with which the next request fits, and that request or None."""
         unanswered = tuple((call, "") for call in calls)
         try:
             room = self._room_of(continuation(sent, turn, unanswered))
@@ -340,8 +340,8 @@ class Expansions:
         room = room if behind is None else self._room_of(following(unanswered))
         going_on = turn if behind is None else unbound_turn(turn, behind)
         answers = _Answers()
-        # At most half at once, so that the model can open more and still be told to end. What is
-        # opened is measured by one vocabulary, and may count for more in the model's own.
+        # At most half at once, so that the model can open more and still receive its last
+        # instruction. Parts are measured with one vocabulary, and may be longer in the model's own.
         for share in (room // 2, room // 4, 0):
             answers = await self._answers(calls, share)
             request = following(answers.results)
@@ -363,8 +363,8 @@ class Expansions:
         if self._make_room is None:
             return None
         wanted, least = self._wanted(calls), _LEAST_ROOM * len(calls)
-        # Half of the room is given away at once, so twice of what is to be opened is needed. In a
-        # window that is full of tools (Claude Code) no fold may give that much, and less will do.
+        # Half of the room is used at once, so twice the size of the part is needed. In a window
+        # full of tools (Claude Code) no fold may free that much, and less will do.
         for tokens in sorted({2 * wanted, max(wanted, 2 * least), 2 * least}, reverse=True):
             folded = await self._make_room(sent, turn_tokens + tokens)
             if folded is not None:
@@ -372,7 +372,7 @@ class Expansions:
         return None
 
     def _wanted(self, calls: Sequence[Call]) -> int:
-        """Tokens that calls ask for, within the caps; at least what it takes to tell them no."""
+        """Return the tokens that the calls ask for, within the caps, or those of a refusal."""
         left = max(self._caps.tokens - self.used.tokens, 0)
         return max(min(sum(map(_wanted, calls)), left), _LEAST_ROOM * len(calls))
 
@@ -403,7 +403,7 @@ class Expansions:
         return answers
 
     def _reached(self, calls: int, left: int) -> str:
-        """Which cap is reached, in the words that the model is told; nothing if none is."""
+        """Return the text that informs the model of a reached cap; empty if none is reached."""
         if self._opening_rounds >= self._caps.rounds:
             return f"you have opened something {self._caps.rounds} times"
         if calls >= self._caps.calls:
@@ -413,7 +413,7 @@ class Expansions:
         return ""
 
     async def _opened(self, call: Call, most: int, shown: set[_Shown]) -> _Part:
-        """Return what a call is answered; after an internal error the model is told so."""
+        """Return the result of a call; after an internal error, a text that reports it."""
         with self._faults.caught("expansion"):
             return await self._opened_part(call, most, shown)
         return _Part(NOT_OPENED, is_opened=False)
@@ -431,7 +431,7 @@ class Expansions:
             return _Part(NO_STORE, is_opened=False)
 
     async def _expanded(self, call: Call, most: int, shown: set[_Shown]) -> _Part:
-        """Open what a call asks for; a ref that is none is taken for the one that it resembles.
+        """Open the part that a call asks for; an unknown ref is replaced by the most similar one.
 
         Raises:
             ExpandError: the call names no ref, and the conversation shows none.

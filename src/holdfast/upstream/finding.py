@@ -1,10 +1,10 @@
-"""The tools that were set aside, for one answer: found for the model, called for the client.
+"""The deferred tools of one answer: search them for the model, call them for the client.
 
 finding: before expansions. A call that fits its tool's schema is handed to the client as a call of
-its own tool; one that does not gets the reason and the schema, a few times, before it is handed on
-as it is: then the client says best what is wrong with it. No name goes to the client that it did
-not declare. Where the provider loads what was found, the model calls it by its name, and there is
-nothing to hand on.
+its own tool. A call that does not is answered with the reason and the schema, a few times, before
+it is handed over unchanged: the client then gives the best error message. The client receives no
+tool name that it did not declare. Where the provider loads the found tools, the model calls them by
+name, and there is nothing to hand over.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NONE_FITS = "[No tool fits that. Ask in other words, or by a name.]"
 
 
 class ToolFinder:
-    """The client's tools, those that went out in full too, while one answer is made."""
+    """The client's tools for one answer, including those that were sent in full."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class ToolFinder:
         self._embedder = embedder
         held = held_back(sent)
         self._native = bool(held)
-        """The provider loads what is found: from the request, where it stands in full."""
+        """Whether the provider loads the found tools from the request."""
         self._shown = {tool.name for tool in sent.tools} - held
         self._workers = workers
         self._refusals = 0
@@ -69,7 +69,7 @@ class ToolFinder:
         return [tool for name, tool in self._tools.items() if name not in self._shown]
 
     async def handed(self, calls: Sequence[Call]) -> Handed:
-        """Those of a turn's calls that go to the client, as calls of its own tools."""
+        """Return the calls of a turn that are given to the client, as calls of its own tools."""
         size = max(self._size, sum(len(call.arguments) for call in calls))
         return await self._workers.off_loop(size, partial(self._handed, calls))
 
@@ -82,7 +82,7 @@ class ToolFinder:
         return handed
 
     def _own_call(self, call: Call) -> Call | None:
-        """The client's call that a call of ours means; None if it goes back to the model."""
+        """Return the client's call in a call of ours; None if the call is returned to the model."""
         try:
             name, arguments = parse_tool_call(call.arguments)
         except ExpandError:
@@ -103,12 +103,12 @@ class ToolFinder:
         return alike[0] if len(alike) == 1 else None
 
     def going_on(self, request: Conversation, start: int) -> Conversation:
-        """The request that goes on, in the form in which the provider is told of what was found."""
+        """Return the next request, in the form in which the provider receives found tools."""
         names = [tool.name for tool in self._asked.tools]
         return load_found(request, start, names) if self._native else request
 
     async def answer(self, call: Call, most: int) -> str:
-        """What the model is told: the tools it looked for, or what is wrong with its call."""
+        """Return the answer for the model: the found tools, or the errors in its call."""
         work = self._refused if call.name in CALLERS else self._found
         return await self._workers.off_loop(self._size, partial(work, call, min(most, MOST_FOUND)))
 
@@ -150,7 +150,7 @@ def _told(tool: Tool, most: int, *, whole: bool = False) -> str | None:
 
 
 def _bare(node: Any) -> Any:
-    """A schema without what it says in words."""
+    """Return a schema without its descriptions."""
     if isinstance(node, list):
         return [_bare(member) for member in node]
     if not isinstance(node, dict):
@@ -165,9 +165,9 @@ def _bare(node: Any) -> Any:
 
 
 def lazy_rules(settings: Settings, targets: Sequence[Target] = (), dialect: str = "") -> LazyRules:
-    """When schemas of tools are set aside, as the settings say, and by whom.
+    """Return when to defer the schemas of tools, according to the settings, and who holds them.
 
-    Only here: the library's callers would have to answer the two tools themselves.
+    Only for the proxy: callers of the library would have to answer the two tools themselves.
     """
     return LazyRules(
         native=_are_held_back_there(settings, targets, dialect),
@@ -179,10 +179,10 @@ def lazy_rules(settings: Settings, targets: Sequence[Target] = (), dialect: str 
 
 
 def _are_held_back_there(settings: Settings, targets: Sequence[Target], dialect: str) -> bool:
-    """Whether everybody who may be asked can hold schemas back.
+    """Return whether all targets can hold schemas back.
 
-    Nothing but its address tells whether the vendor answers: gateways that speak its dialect drop
-    the mark and bill all schemas (llmgateway#3604), or hold back what has none (zai feedback#172).
+    Only its address shows whether the vendor itself answers: gateways with its dialect ignore the
+    mark and bill all schemas (llmgateway#3604), or hold back schemas without it (zai feedback#172).
     """
     way = settings.lazy_tools
     if way == "own" or not targets or any(target.dialect != dialect for target in targets):

@@ -1,7 +1,7 @@
 """Answer the calls of our own tools in one answer, which its client never sees.
 
-hidden_calls: the last of calling. The proxy and the client each have the loop that sends; what goes
-out next, what is kept of it and when it ends is decided here, for both.
+hidden_calls: after expansions. The proxy and the client each have the loop that sends; this file
+decides for both which request is sent next, which turns are kept, and when the answer ends.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from holdfast.wire.thinking import unbound, unbound_turn
 _T = TypeVar("_T")
 _log = logging.getLogger("holdfast.upstream")
 _CALL_BYTES = 100
-"""What a call counts for in the size of a task, beside its arguments."""
+"""Size of a call for the choice of a thread, beside its arguments."""
 
 
 class SentRequest(NamedTuple):
-    """A request that went out."""
+    """A request that was sent."""
 
     asked: Conversation
     """As its client wrote it."""
     session: Session
     fitted: Fitted | None = None
-    """What went out; None where nothing is known of it."""
+    """The sent request; None where nothing is known of it."""
     options: FitOptions | None = None
-    """How it was made to fit; None where it may not be folded again."""
+    """The options with which it was fitted; None if it may not be folded again."""
 
     @property
     def sent(self) -> Conversation:
-        """The conversation that went out, from which hidden calls go on."""
+        """The conversation that was sent, from which hidden calls continue."""
         return self.asked if self.fitted is None else self.fitted.state.sent
 
 
@@ -77,17 +77,17 @@ class HiddenCalls:
         faults: Faults,
         own_tools: OwnTools | None = None,
     ) -> None:
-        """Begin; `own_tools` are the tools that went out and are not the client's own."""
+        """Begin; `own_tools` are the sent tools that are not the client's own."""
         self._own_tools = own_tools or OwnTools()
         self.hops: list[Hop] = []
-        """Upstream calls so far, with what the model opened in each."""
+        """Upstream calls so far, with the parts that the model opened in each."""
         self.handed: Handed = {}
         """Calls of the answer that the client gets as calls of its own tools."""
         self.tool_use = ToolUse()
         self.refitted: Fitted | None = None
-        """The request as it went out last, where history was folded to make room."""
+        """The last sent request, if history was folded to make room."""
         self.expansions: Expansions | None = None
-        """What the model opens, once it does."""
+        """The parts that the model opens, after its first call."""
         self._engine = engine
         self._request = request
         self._caps = caps
@@ -96,10 +96,10 @@ class HiddenCalls:
         self._finder: ToolFinder
 
     def is_hidden(self, name: str) -> bool:
-        """Return whether a call is for a tool that we put into this request: no other is answered.
+        """Return whether a call is for a tool that we added: only those calls are answered.
 
-        A model that was talked into a tool it was not given would open what a tenant owns for a
-        request that cites nothing.
+        A model that an attacker tricked into calling another tool could open a tenant's content in
+        a request that cites nothing.
         """
         return name in self._own_tools
 
@@ -115,10 +115,10 @@ class HiddenCalls:
     async def next_request(
         self, sent: Conversation, turn_of: Callable[[], tuple[bytes, ...]], asked: Sequence[Call]
     ) -> Conversation | None:
-        """Answer the hidden calls of a turn; return the request that goes on, None if none does.
+        """Answer the hidden calls of a turn; return the next request, or None after the last.
 
-        The turn is written only where it is needed again: most answers hide nothing. After an
-        internal error the model is asked again without our tools, unless the client has calls of
+        The turn is only written where it is needed again, because most answers hide nothing. After
+        an internal error the model is asked again without our tools, unless the client has calls of
         its own to answer.
         """
         with self._faults.caught("hidden calls"):
@@ -129,24 +129,24 @@ class HiddenCalls:
         return self.without_tools()
 
     def start_over(self, status: int) -> Conversation | None:
-        """Return the first request without our tools, where one that goes on from it is refused."""
+        """Return the first request without our tools, if the upstream refuses the continued one."""
         request = self.expansions.start_over(status) if self.expansions is not None else None
         if request is not None:
             self.hops.clear()
         return request
 
     def without_tools(self) -> Conversation:
-        """Return the client's own request, to be sent instead of one that goes on.
+        """Return the client's own request, to be sent instead of a continued one.
 
         Raises:
-            UnmaskedError: it may hold what a privacy policy masks.
+            UnmaskedError: it may contain data that the privacy policy masks.
         """
         check_unmasked(self._engine.options.rules.privacy)
         self.hops.clear()
         return self._request.asked
 
     def take_kept(self, ids: AnswerIds) -> Kept | None:
-        """Return what the client's next request will lack; None if nothing was hidden."""
+        """Return the turns that the client's next request will lack; None if nothing was hidden."""
         if not self.hops:
             return None
         hops, self.hops = tuple(self.hops), []
@@ -211,7 +211,7 @@ class HiddenCalls:
         The turn is not kept: the client sees what else is in it, and its own calls above all.
         """
         _log.warning("too_many_calls calls=%d most=%d", calls, MOST_CALLS)
-        self.hops.clear()  # they would lack their last turn when the client goes on
+        self.hops.clear()  # they would lack their last turn in the client's next request
         expansions = self.expansions = self.expansions or self._begin()
         return expansions.refuse_all(sent) if alone else None
 
@@ -239,7 +239,8 @@ class HiddenCalls:
 
     def _begin(self) -> Expansions:
         engine, request = self._engine, self._request
-        self._finder = ToolFinder(request.asked, request.sent, engine.workers, engine.tool_embedder)
+        embedder = engine.parts.tool_embedder
+        self._finder = ToolFinder(request.asked, request.sent, engine.workers, embedder)
         return Expansions(
             engine,
             self._caps,
@@ -263,7 +264,7 @@ class HiddenCalls:
         return fitted.limit - (counted.tokens if options.limit else counted.upper)
 
     async def _make_room(self, sent: Conversation, tokens: int) -> Conversation | None:
-        """Fold the request until it may grow by `tokens`; what was opened since stays."""
+        """Fold the request until `tokens` more fit; parts opened since stay in it."""
         before = self.refitted or self._request.fitted
         if before is None:
             return None
@@ -274,7 +275,7 @@ class HiddenCalls:
         self.refitted = refitted
         since = sent.messages[len(before.state.sent.messages) :]
         folded = refitted.state.sent
-        # What the model thought since then is bound to what was just folded, here and next time.
+        # Thinking blocks since then are bound to the folded messages, in this request and the next.
         self.hops = [Hop(unbound_turn(hop.turn, folded), hop.results) for hop in self.hops]
         return unbound(folded.with_messages(folded.messages + since), len(folded.messages))
 

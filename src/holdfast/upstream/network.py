@@ -22,13 +22,13 @@ from holdfast.errors import ProviderError
 _CONNECT_SECONDS = 15.0
 _CHUNK = 65_536
 _LARGE_BODY = 4_000_000
-"""From here on a body is sent in parts: what the system does not take at once is copied, 30 MB in
+"""A larger body is sent in parts: the system copies the bytes that it cannot send at once, 30 MB in
 25 ms, while the event loop waits."""
 _WAITING_BYTES = 16_384
 """Read ahead of the client: an upstream that sends byte by byte makes as many pieces of them."""
 _END_SECONDS = 1.0
 """How long an upstream may take to end a stream after its last word, to be used again."""
-# What the client for upstreams would add if a client of ours did not say it.
+# Headers that the HTTP library would add if the client did not send them.
 _NOT_ADDED = ("accept", "accept-encoding", "content-type", "user-agent")
 
 
@@ -41,10 +41,10 @@ class UpstreamError(ProviderError):
 
 
 class BrokenOffError(UpstreamError):
-    """The upstream went away before its answer was whole.
+    """The upstream closed the connection before its response was complete.
 
-    The client is to see what it would see without us, a connection that breaks: that is what it
-    knows how to recover from. An error in the provider's words would tell it to give up.
+    The client should see a broken connection, as without us, because it can recover from that. An
+    error in the provider's format would make it give up.
     """
 
 
@@ -139,10 +139,10 @@ class HttpSending:
         *,
         raw: bool = False,
     ) -> AsyncIterator[Reply]:
-        """Send a request; the answer is read inside `async with`, as it came if `raw`.
+        """Send a request; the response is read inside `async with`, undecoded if `raw`.
 
-        A body in pieces is sent as they come. Some upstreams compress although they were not
-        asked to: what we read is unpacked.
+        A body in pieces is sent piece by piece. Some upstreams compress although they were not
+        asked to: responses that we read are decompressed.
         """
         if self._session is None:
             raise UpstreamError("the connections are not open", status=503)
@@ -170,7 +170,7 @@ class HttpSending:
             yield _HttpReply(response, url)
         finally:
             if not response.content.at_eof():
-                response.close()  # the connection goes with what was not read
+                response.close()  # closes the connection with its unread bytes
             response.release()
 
 
@@ -180,7 +180,7 @@ async def _in_parts(body: bytes) -> AsyncIterator[bytes]:
 
 
 def place_of(url: str) -> str:
-    """Host and port of an address: what may be shown of it."""
+    """Return host and port of an address, which may be logged."""
     parts = URL(url, encoded=True)
     host = f"[{parts.host}]" if ":" in (parts.host or "") else parts.host
     return f"{host}:{parts.port}"
@@ -202,7 +202,7 @@ def failure(error: BaseException, url: str) -> UpstreamError:
 
 
 def _went_away(error: BaseException) -> bool:
-    """Whether a connection that had been made is gone: closed in order, or by a reset."""
+    """Return whether an established connection was closed, in order or by a reset."""
     if isinstance(error, aiohttp.ClientConnectorError):
         return False  # it was never made
     return isinstance(error, aiohttp.ServerDisconnectedError) or (
@@ -223,7 +223,7 @@ def _broken_off(what: str, url: str, status: int = 502) -> BrokenOffError:
 _GONE = (errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE)
 _CHECK_ADDRESS = "Check the upstream's address with `holdfast config`, and that it is running."
 
-# In this order: what stands first is a special case of what follows.
+# The order matters: earlier classes are special cases of later ones.
 _FAILURES: tuple[tuple[type[BaseException], int, str, str], ...] = (
     (
         aiohttp.ClientConnectorCertificateError,
@@ -269,7 +269,7 @@ def is_stream(reply: Reply) -> bool:
 
 
 async def ended(chunks: AsyncGenerator[bytes]) -> None:
-    """Wait a while for the end of a stream that has said all."""
+    """Wait a while for the end of a stream whose last event has come."""
     with suppress(TimeoutError, UpstreamError):
         async with asyncio.timeout(_END_SECONDS):
             async for _ in chunks:

@@ -27,7 +27,7 @@ def random_id() -> str:
 
 
 class OfflineModel:
-    """Quotes what a conversation holds on its last question, as an answer of a provider."""
+    """Quotes the conversation on its last question, in the form of a provider's answer."""
 
     def __init__(
         self, *, clock: Callable[[], float] = time.time, new_id: Callable[[], str] = random_id
@@ -36,7 +36,7 @@ class OfflineModel:
         self._new_id = new_id
 
     def answer(self, conversation: Conversation, dialect: str, tokens: int) -> bytes:
-        """The answer in one piece; `tokens` is what the request is said to have."""
+        """Return the whole answer; `tokens` is the reported size of the request."""
         return compose_answer(self._said(conversation, tokens), dialect)
 
     def stream(self, conversation: Conversation, dialect: str, tokens: int) -> tuple[bytes, ...]:

@@ -20,7 +20,7 @@ _LONGEST_NAME = 200
 
 
 class OwnTools:
-    """The tools that went out with a request and are not the client's own."""
+    """The tools that were sent with a request and are not the client's own."""
 
     def __init__(self, names: Collection[str] = (), client_names: Iterable[str] = ()) -> None:
         self.names = frozenset(names)

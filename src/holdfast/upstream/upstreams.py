@@ -1,4 +1,4 @@
-"""Whose API is asked, where it is, and with which key: as the settings say.
+"""The upstreams of the settings: their API, address and key.
 
 upstreams: beside network; nothing is sent here.
 """
@@ -39,7 +39,7 @@ DIALECT_OF: dict[Family, str] = {
     "bedrock": "converse",
     "cohere": "cohere",
 }
-"""The dialect in which a family is asked unless its client speaks another of its own."""
+"""The dialect of a family, unless its client uses another one of that family."""
 PASSED_ON = frozenset(family for family, dialect in DIALECT_OF.items() if dialect not in CONTINUED)
 """Whose answers only pass: nobody else answers for them, the offline model neither."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -52,7 +52,7 @@ VENDORS: dict[Family, str] = {
 }
 OWNERS: dict[Family, str] = {family: f"{vendor}'s" for family, vendor in VENDORS.items()}
 _KEY_HEADERS: dict[Family, str] = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
-"""Where a key stands that is not borne in `authorization`."""
+"""The header with the key where that is not `authorization`."""
 
 
 class Upstream(NamedTuple):
@@ -91,7 +91,7 @@ class Upstream(NamedTuple):
 
     @property
     def takes_clients_key(self) -> bool:
-        """Whether a client's own key goes there: to its vendor, if the settings have no other."""
+        """Whether the client's own key is sent: only to its vendor, if the settings have no key."""
         return not (self.key or self.name)
 
     def answers(self, dialect: str) -> bool:
@@ -100,7 +100,7 @@ class Upstream(NamedTuple):
         return same or {DIALECT_OF[self.family], dialect} <= CONTINUED
 
     def dialect_for(self, dialect: str) -> str:
-        """The dialect in which it is asked what a client asks in one: the same, if it can."""
+        """Return the dialect for a client's request: the client's, if the upstream supports it."""
         if self.family != FAMILY_OF[dialect]:
             return DIALECT_OF[self.family]
         return "openai-chat" if self.chats_only else dialect
@@ -139,11 +139,11 @@ class Upstreams:
 
     @property
     def has_named(self) -> bool:
-        """Whether any stand beside those of the families."""
+        """Whether there are upstreams besides those of the families."""
         return bool(self._named)
 
     def targets(self, dialect: str, model: str) -> tuple[Target, ...]:
-        """Who is asked for a model, one after the other; empty if there is nobody."""
+        """Return the targets for a model, in the order in which they are tried; empty if none."""
         model = self._aliases.get(model, model)
         targets = [
             Target(upstream, upstream.dialect_for(dialect), entry.model or model)

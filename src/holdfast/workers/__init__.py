@@ -1,8 +1,8 @@
-"""Work on large contents outside this process: under a deadline, within a memory limit.
+"""Work on large contents in other processes, with a deadline and a memory limit.
 
-tasks → ends → child → process → lanes → pool. What a stranger's tool has fetched is read by code
-of many kinds, and some of it, ours or a library's, may one day meet a text that it takes hours
-for, or that crashes it. In a process of its own that costs one citation, not the server.
+tasks → ends → child → process → lanes → pool. Contents fetched by tools are parsed by code of many
+kinds. Some of it, ours or a library's, may one day meet a text that takes hours or crashes it. In a
+separate process that costs one citation, not the server.
 """
 
 from holdfast.workers.lanes import work_for

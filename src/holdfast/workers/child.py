@@ -1,8 +1,8 @@
-"""The other side of a worker: one order after the other, until its parent is gone.
+"""The main function of a worker process: handle one order after another until the parent is gone.
 
-child: after tasks. It runs in a process of its own, which `process.py` starts, with a pipe on its
-input and one on its output. A worker that runs on after its parent was killed ends by itself: it
-reads the end of its input, or has used the processor time of its last order.
+child: after tasks. It runs in a separate process, started by `process.py`, with pipes as input and
+output. If its parent is killed, the process ends by itself, at the end of its input or when the
+processor time of its last order is used up.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _GROWN = 0.5
 
 def main(memory_bytes: int) -> None:
     """Obey orders from the input until it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, who ends us in order
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends us in order
     if hasattr(os, "nice"):
         os.nice(_NICE)
     orders, answers = _pipes()
@@ -45,7 +45,7 @@ def main(memory_bytes: int) -> None:
 
 
 def _pipes() -> tuple[BinaryIO, BinaryIO]:
-    """Input and output for ourselves alone: what a library prints must not land among answers."""
+    """Return private input and output: text that a library prints must not appear among answers."""
     orders = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)

@@ -1,8 +1,8 @@
-"""The citation that stands in where a content could not be read in time: its ends, and its size.
+"""Cite a content that could not be read in time by its ends and its size.
 
-ends: after tasks. It looks at a few hundred characters, however long the content is and whatever
-it is made of, so that nothing in it can hold this process too. The original is stored whole, as
-with every other citation, and the citation says that it shows the ends only, and why.
+ends: after tasks. It reads a few hundred characters, however long the content is, so that no
+content can block this process too. The original is stored whole, as with every citation, and the
+citation states that it shows the ends only, and why.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _LEAST_BYTES = 40
 _FIRST_LINES = 80
 _COUNTED_BYTES = 1_000_000
 _LINE = "  | "
-"""Before each line of content, so that none can pass for a line of ours."""
+"""Prefix of each line of content, so that none can imitate a line of our text."""
 
 
 def cite_ends(data: bytes, reason: str, rules: CitingRules, tool: str = "") -> Citation:
-    """Cite a content by its beginning and its end; `reason` says why not otherwise.
+    """Cite a content by its beginning and its end; `reason` explains why.
 
     Raises:
-        PrivacyError: The policy is to refuse secrets, and nobody could look for them.
+        PrivacyError: the policy refuses secrets, and the content could not be searched for them.
     """
     if rules.privacy == "refuse":
         raise PrivacyError(

@@ -1,8 +1,8 @@
 """Lanes: how many tasks run at once, and whose task is next. Tenants take turns.
 
 lanes: before pool. With one queue for all, a tenant that sent three requests of 29 MB made another
-tenant's 2 MB wait for all three. Here each tenant has a queue of its own, and a slot that becomes
-free goes to the tenant that has waited longest since its last turn.
+tenant's 2 MB wait for all three. Here each tenant has a separate queue, and a free slot is given to
+the tenant that has waited longest since its last turn.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def current_tenant() -> str:
 class Slot:
     """A task's place among those that run in a lane.
 
-    It is free once the task releases it, or is gone itself: a slot that only a call can free is
-    lost for good where that call fails.
+    It is free once the task releases it, or once the object is deleted: a slot that only a call can
+    free would be lost if that call failed.
     """
 
     __slots__ = ("__weakref__", "_lane", "tenant")
@@ -145,7 +145,7 @@ class FairLane:
             try:
                 self._admit()
             except BaseException:
-                turn.given.cancel()  # or it would wait for a task that is gone
+                turn.given.cancel()  # otherwise it would wait for a task that has ended
                 raise
         return turn
 
@@ -156,7 +156,7 @@ class FairLane:
                 self._admit()
 
     def _give_up(self, turn: _Turn) -> None:
-        """Leave the queue; a slot that was given in this very moment goes to the next."""
+        """Leave the queue; a slot that was given in this very moment is passed to the next task."""
         if not turn.given.cancel():
             self.release(turn.slot)
 
@@ -173,7 +173,7 @@ class FairLane:
                     turn.given.set_result(None)
                     break
             if queue:
-                self._waiting[tenant] = queue  # behind the others
+                self._waiting[tenant] = queue  # at the end of the queue
 
     def _has_slot_for(self, tenant: str) -> bool:
         running = len(self._taken)

@@ -1,9 +1,9 @@
-"""A few workers for many threads: a large content is read there, or its ends stand in.
+"""A few worker processes that read large contents; on a failure, only the ends are cited.
 
-pool: the last word of workers. They are waited for in threads, never on the event loop. What is
-small is done on the spot: by the ceiling of a second for a megabyte, to which the condensers are
-held, it takes less than the loop may be held. All contents of one request share one deadline, so
-that a hundred slow ones cost no more than one.
+pool: after all other files of workers. Threads wait for them, never the event loop. Small contents
+are read in this process: condensers take at most a second for a megabyte, so such a content blocks
+the loop for less than is allowed. All contents of one request share one deadline, so that a hundred
+slow ones cost no more than one.
 """
 
 from __future__ import annotations
@@ -52,20 +52,20 @@ from holdfast.workers.tasks import (
 )
 
 LARGE_BYTES = 32_000
-"""From here on a content goes to a worker: docs/discussions/workers.md has the measurement."""
+"""Contents from this size on are read by a worker; measured in docs/discussions/workers.md."""
 _LONG_BYTES = 4_000
 """From here on work is not done on the event loop: at a second for a megabyte, 4 ms of it."""
 _THREADS = 64
 _LONG_LANE_BYTES = 1_000_000
-"""From here on work has a lane of its own, so that nobody's short work waits behind it."""
+"""Work from this size on has a separate lane, so that short work does not wait for it."""
 _RESERVE = 1
 """Slots for a tenant that has nothing at work while another's large requests are."""
 _LEAST_SECONDS = 0.05
 _READING_SHARE = 0.9
-"""Of the deadline, for the pages of a file: what was read by then is returned, and not lost."""
+"""Share of the deadline for the pages of a file: pages read by then are returned, not lost."""
 _MATCH_SECONDS = 2.0
-"""For the passages that are opened ahead, all contents of a request together: without them the
-model can still open what it needs."""
+"""Deadline of the passages that are opened ahead, for all contents of a request: without them the
+model can still open the parts that it needs."""
 _OPEN_LESS = "Ask for a few lines or another page, or answer with what you have."
 _log = logging.getLogger("holdfast.workers")
 _T = TypeVar("_T")
@@ -82,7 +82,7 @@ class WorkLimits(NamedTuple):
 
 
 class Workers:
-    """Reads contents in processes of their own; they are started when they are first needed."""
+    """Reads contents in separate processes, which are started when they are first needed."""
 
     def __init__(self, limits: WorkLimits) -> None:
         self.limits = limits
@@ -95,9 +95,9 @@ class Workers:
         self._lock = threading.Lock()
         self._is_open = limits.processes > 0
         self._threads = ThreadPoolExecutor(_THREADS, "holdfast-work")
-        # One thread runs in each lane; those that wait for a worker are in none. The interpreter
-        # lets one run at a time, and each that wants to is one more that the event loop waits for:
-        # beside two of them a ping took 5 ms, beside one 0.5.
+        # One thread runs in each lane; threads that wait for a worker are in none. The interpreter
+        # runs one thread at a time, and the event loop waits for each thread that is ready: beside
+        # two of them a ping took 5 ms, beside one 0.5.
         self._short_lane, self._long_lane = FairLane(1), FairLane(1, reserve=_RESERVE)
         self._here = threading.local()
 
@@ -147,9 +147,9 @@ class Workers:
         self._threads.shutdown(wait=False)
 
     async def off_loop(self, size: int, work: Callable[[], _T]) -> _T:
-        """Do work on so many bytes; what may take long is done while the event loop goes on.
+        """Run work on `size` bytes, in a thread if it may take long.
 
-        Tenants take turns (see `lanes`), and of one tenant who comes first is served first.
+        Tenants take turns (see `lanes`); the work of one tenant is done in order.
         """
         if size < _LONG_BYTES:
             return work()
@@ -197,7 +197,7 @@ class Workers:
         note: str,
         opener: str,
     ) -> Expansion:
-        """Open a part of a content; where that takes too long, say so, and what to do next."""
+        """Open a part of a content; if that takes too long, return a text with the next step."""
         task = ExpandTask(ref_id, kind, options, note, opener)
         try:
             result = self.perform(task, data, self.limits.seconds)
@@ -252,7 +252,7 @@ class Workers:
         return answer.result
 
     def _asked(self, task: Task, data: bytes, seconds: float) -> Answer | None:
-        """What a worker answers; None if there is none, or the task cannot be sent to it."""
+        """Return a worker's answer; None without a worker, or if the task cannot be sent to it."""
         until = time.monotonic() + seconds
         slot = self._places.enter_in_thread(current_tenant(), max(seconds, _LEAST_SECONDS))
         if slot is None:
@@ -288,7 +288,7 @@ class Workers:
         worker.close()
 
     def _worker(self, place: WorkerProcess | None) -> WorkerProcess | None:
-        """The worker of a place, a new one if it is gone; None if there can be none."""
+        """Return the worker of a place, a new one if it has ended; None if none can be started."""
         if place is not None and place.is_alive:
             return place
         try:

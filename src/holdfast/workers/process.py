@@ -1,7 +1,7 @@
-"""One worker as its parent sees it: started, asked, and killed when its time is over.
+"""One worker process, seen from its parent: start it, ask it, and kill it at its deadline.
 
-process: after child, before pool. A deadline is a timer that kills the process: whatever waits for
-a pipe of it then sees that end, be it that the worker hangs, was stopped, or never read its order.
+process: after child, before pool. A deadline is a timer that kills the process. Threads that wait
+for a pipe of it then see its end, whether the worker hangs, was stopped, or never read its order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CODE = (
 
 
 class WorkerGoneError(Exception):
-    """The worker did not answer; the text says why, as the end of a sentence."""
+    """The worker did not answer; the text gives the reason, as the end of a sentence."""
 
     def __init__(self, why: str, kind: str) -> None:
         super().__init__(why)
@@ -46,13 +46,13 @@ class WorkerProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,  # a traceback may hold content
-            # Signals of the terminal are for the parent. In a session of its own it would be
-            # weighed as a program of its own (autogroups of Linux): niceness would mean nothing.
+            # Signals of the terminal are for the parent. A separate session would be scheduled like
+            # a separate program (autogroups of Linux), and niceness would have no effect.
             process_group=0 if os.name == "posix" else None,
         )
         self.leaves = False
         self.is_retired = False
-        """Whether it is not to be asked again, for its memory may hold what was removed."""
+        """Whether it must not be used again, because its memory may contain removed text."""
         self._overdue = False
 
     @property
@@ -92,10 +92,10 @@ class WorkerProcess:
         self._process.kill()
 
     def close(self) -> None:
-        """End it, and leave nothing behind; whoever waits for its answer learns of it."""
+        """End it and close its pipes; a thread that waits for its answer gets an error."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                with suppress(OSError, ValueError):  # what was not sent yet has nowhere to go
+                with suppress(OSError, ValueError):  # unsent bytes are discarded
                     pipe.close()

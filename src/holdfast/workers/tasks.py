@@ -1,8 +1,8 @@
-"""What a worker is asked, what it answers, and how both go through a pipe.
+"""The tasks and answers of workers, and their transport through a pipe.
 
-tasks: the first word of workers. A message is a head of known types and, behind it, the bytes of
-the content as they are: nothing is ever unpickled, and a content is not copied into a head. A
-content goes one way only; whoever asked has it, and puts it back into the answer.
+tasks: before all other files of workers. A message is a head of known types, followed by the bytes
+of the content: nothing is unpickled, and a content is not copied into a head. A content is sent in
+one direction only; the parent has it, and puts it back into the answer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from holdfast.wire.strict import Limits
 
 _LENGTHS = struct.Struct("<QQ")
 _PIPE_BYTES = 1 << 20
-"""Written at once: the other threads of the process may go on between two pieces."""
+"""Bytes written at once: other threads of the process may run between two pieces."""
 
 
 class CiteTask(msgspec.Struct, frozen=True, tag="cite"):
@@ -69,7 +69,7 @@ class ExtractTask(msgspec.Struct, frozen=True, tag="extract"):
 
     kind: FileKind
     seconds: float
-    """Time after which the reader returns what it has."""
+    """Seconds after which the reader returns its result so far."""
     url: str = ""
 
 
@@ -96,7 +96,7 @@ class Opened(msgspec.Struct, frozen=True, tag="opened"):
 
 
 class Matched(msgspec.Struct, frozen=True, tag="matched"):
-    """What the content has to do with the question."""
+    """The passages of the content that answer the question."""
 
     match: ContentMatch
 
@@ -176,7 +176,7 @@ def _without_data(citation: Citation) -> Citation:
 
 
 def with_data(citation: Citation, data: bytes) -> Citation:
-    """A citation as it was before it went through the pipe."""
+    """Return a citation with the bytes of its content, which the pipe does not return."""
     if citation.content is None:
         return msgspec.structs.replace(citation, text=data.decode("utf-8", "replace"))
     content: Content = msgspec.structs.replace(citation.content, data=data)
@@ -197,7 +197,7 @@ def send(pipe: BinaryIO, head: bytes, data: bytes = b"") -> None:
 
 
 def receive(pipe: BinaryIO) -> tuple[bytes, bytes]:
-    """Read a message, its head still packed; EOFError if the other side is gone."""
+    """Read a message, its head still packed; EOFError if the other side has closed the pipe."""
     lengths = _exactly(pipe, _LENGTHS.size)
     head, data = _LENGTHS.unpack(lengths)
     return _exactly(pipe, head), _exactly(pipe, data)

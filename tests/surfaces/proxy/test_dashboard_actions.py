@@ -73,7 +73,7 @@ def test_what_cannot_be_put_back_says_so_and_changes_nothing(busy: Running) -> N
 
 def running_wishes(running: Running, name: str) -> Any:
     engine = running.service.engine
-    return running.do(engine.unkept(engine.scope.of(name)).wishes.all())
+    return running.do(engine.sessions.unkept(engine.scope.of(name)).wishes.all())
 
 
 # --- delete ----------------------------------------------------------------------------------

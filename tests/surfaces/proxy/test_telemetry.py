@@ -544,9 +544,9 @@ def test_calls_that_open_nothing_are_counted_by_reason() -> None:
 def test_metrics_tell_of_the_queue_and_of_the_attempts_made_here() -> None:
     with running_proxy() as proxy:
         engine = proxy.service.engine
-        assert engine.jobs is not None
-        engine.jobs.told(Attempt(kind="x", state="done", seconds=0.2, cost=40))
-        engine.jobs.told(Attempt(kind="x", state="failed", seconds=0.2, error="it timed out"))
+        assert engine.parts.jobs is not None
+        engine.parts.jobs.told(Attempt(kind="x", state="done", seconds=0.2, cost=40))
+        engine.parts.jobs.told(Attempt(kind="x", state="failed", seconds=0.2, error="it timed out"))
         queued = [NewJob(kind="y", key="a"), NewJob(kind="y", key="b", delay_seconds=500.0)]
         queueing = engine.store.jobs.enqueue(Scope(), queued)
         assert asyncio.run_coroutine_threadsafe(queueing, proxy.loop).result(30) == 2

@@ -56,8 +56,8 @@ def assemble(
     """
 
     async def work(opened: Store) -> AssembledContext:
-        engine = Holdfast(opened, context.scope)
-        engine.embedder = recall_embedder(context.settings)
+        embedder = recall_embedder(context.settings)
+        engine = Holdfast(opened, context.scope).with_parts(embedder=embedder)
         engine.assembler.options = assemble_options(context.settings)
         return await engine.assemble(
             session=session, user_turn=turn, intent=intent, topic_tags=tag, token_budget=budget

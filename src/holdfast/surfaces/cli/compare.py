@@ -80,8 +80,7 @@ def _history(file: str, settings: Settings) -> list[dict[str, Any]]:
 async def _compared(
     history: list[dict[str, Any]], questions: list[str], budget: int, settings: Settings
 ) -> list[Comparison]:
-    engine = Holdfast(open_memory())
-    engine.embedder = recall_embedder(settings)
+    engine = Holdfast(open_memory()).with_parts(embedder=recall_embedder(settings))
     await engine.remember("compared", history)
     await engine.facts.extract(history, session="compared")
 

@@ -56,8 +56,8 @@ def recall(
         raise HoldfastError("the question is empty", fix='Write: holdfast memory recall "QUESTION"')
 
     async def work(opened: Store) -> RecallResult:
-        engine = Holdfast(opened, context.scope)
-        engine.embedder = recall_embedder(context.settings)
+        embedder = recall_embedder(context.settings)
+        engine = Holdfast(opened, context.scope).with_parts(embedder=embedder)
         if reindex:
             remark(f"Indexed {counted(await engine.memory.reindex(), 'turn')} again.")
         return await engine.recall(question, session=session or None, k=k, token_budget=budget)

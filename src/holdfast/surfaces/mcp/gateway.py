@@ -131,7 +131,7 @@ class Gateway:
         size = sum(len(tool.definition) for tool in tools)
 
         def search() -> list[tuple[str, str]]:
-            hits = search_over(tools, self.engine.tool_embedder)(query, limit)
+            hits = search_over(tools, self.engine.parts.tool_embedder)(query, limit)
             return [(hit.server, hit.name) for hit in hits]
 
         return catalog.of(await self.engine.workers.off_loop(size, search))

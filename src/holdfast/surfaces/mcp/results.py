@@ -161,7 +161,7 @@ class Results:
     async def _summarised(self, citation: Citation, rules: CitingRules) -> Citation:
         """The citation with a summary of its content; one that is missing is queued (C41)."""
         engine = self._engine
-        if engine.summary_queue is None or citation.content is None:
+        if engine.parts.summary_queue is None or citation.content is None:
             return citation
         try:
             info = await engine.store.info(engine.scope, citation.ref_id)
@@ -170,7 +170,7 @@ class Results:
         if info is None:
             return citation
         if info.summary == citation.content.summary:  # the extract's own
-            await engine.summary_queue.listed(engine.scope, info)
+            await engine.parts.summary_queue.listed(engine.scope, info)
             return citation
         # A model has read the original: what may not be shown may stand in its words.
         summary = apply(rules.privacy, info.summary, find(info.summary))

@@ -1,7 +1,7 @@
-"""Answer requests for a token count: the count of the request that would be sent.
+"""Answer a client that asks for the tokens of a request: the number that would be sent.
 
-Clients shorten their history by this number. They need not, because they are charged for the fitted
-request.
+counting: after exchange, before app. Clients shorten their history by this number. They need not,
+because they are charged for the request that fits.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from holdfast.wire import Conversation, read
 from holdfast.wire.strict import encode, parse
 
 _COUNTED_AS_IS = 1_000_000
-"""A larger body is counted unfitted: fitting is expensive, and clients request counts more often
-than answers."""
+"""A larger body is counted unedited: the sent request is only known after fitting, and clients ask
+for counts more often than for answers."""
 _BYTES_PER_TOKEN = 4
 
 
@@ -54,7 +54,7 @@ async def _tokens_to_send(
     """Return the tokens of a request as it would go out, or as it is if it does not fit."""
     off_loop, size = engine.workers.off_loop, len(incoming.body)
     sender = sender_of(incoming.headers, conversation)
-    session = await engine.look_up(conversation, incoming.switches.session, sender)
+    session = await engine.sessions.look_up(conversation, incoming.switches.session, sender)
     dispatch = Dispatch(service, incoming, incoming.route.model or conversation.model or "")
     preparing = Preparing(service, incoming, engine, dispatch)
     options, budget = preparing.options(conversation), preparing.turn_budget
@@ -69,7 +69,7 @@ async def _tokens_to_send(
     finally:
         await off_loop(size // READING, partial(let_go_of, looked_at, session.state))
     if budget is not None and split_request(conversation) is not None:
-        tokens = min(tokens, budget)  # the exact count is known once the turn is assembled
+        tokens = min(tokens, budget)  # the exact number is known once the turn is assembled
     return tokens
 
 

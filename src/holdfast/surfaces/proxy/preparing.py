@@ -1,4 +1,7 @@
-"""Preparation of a request: its session, its limit, and its response headers."""
+"""Prepare a request for sending: its session, its limit and the headers that report on it.
+
+preparing: after expansions, before exchange.
+"""
 
 from __future__ import annotations
 
@@ -44,19 +47,18 @@ class Prepared(NamedTuple):
     body: bytes
     session: Session
     fitted: Fitted | None = None
-    """The sent request; None if nothing is known about it."""
+    """The request that is sent; None where nothing is known of it."""
     options: FitOptions | None = None
-    """The options that it was fitted with; None if it was not fitted."""
+    """The options with which it was made to fit; None if it was not."""
     told: Fitted | None = None
-    """The request that the response headers describe: the sent one, or the one that would be sent.
-    """
+    """The request that the response headers describe: the one that is sent, or would have been."""
     warnings: tuple[str, ...] = ()
     unedited: bool = False
     """The client's own bytes go out after an internal error, and the answer passes as it comes."""
 
     @property
     def sent(self) -> Conversation:
-        """The sent conversation, which hidden calls continue."""
+        """The conversation that is sent, from which hidden calls continue."""
         return self.asked if self.fitted is None else self.fitted.state.sent
 
     @property
@@ -72,7 +74,7 @@ class Prepared(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
-        """Return the response headers that report the edits."""
+        """Response headers about the edits."""
         headers = {f"{PREFIX}session": self.session.name}
         if self.told is not None:
             headers[f"{PREFIX}tokens"] = str(self.told.tokens)
@@ -108,7 +110,7 @@ class Preparing:
         self._continues = incoming.route.dialect in CONTINUED
         """Whether calls of our tools would be answered: else none is offered, nothing is cited."""
         self.model = dispatch.model
-        """The requested model after routing, whose tokens are counted."""
+        """The model that is asked in the end; tokens are counted for it."""
         self._lazy = lazy_rules(service.settings, dispatch.targets, incoming.route.dialect)
         self.engine = engine
         """That of the tenant who asks."""
@@ -116,7 +118,7 @@ class Preparing:
         """The session of the request, once it is known."""
 
     async def prepare(self, conversation: Conversation) -> Prepared:
-        """Fit the request, with the earlier decisions of its session."""
+        """Make the request fit, keeping the earlier decisions for its session."""
         engine, switches = self.engine, self.incoming.switches
         try:
             session = await self._session_of(conversation)
@@ -154,8 +156,8 @@ class Preparing:
     async def replay(self, conversation: Conversation) -> Prepared | None:
         """Prepare the request with the edits of the session's last one, and no others.
 
-        Returns None if that had none: then the client's own bytes are equal. With folded history
-        those may not fit the window, and hidden turns would be missing in them.
+        Return None if that had none, because the client's own bytes are the same then. Where
+        history was folded, those bytes may not fit the window and would lack the hidden turns.
         """
         session = self._session
         if session is None or session.state is None or self.is_signed:
@@ -179,10 +181,10 @@ class Preparing:
         return self._prepared(conversation, session, fitted, options, warnings)
 
     async def unedited(self, conversation: Conversation, faults: Faults) -> Prepared:
-        """Prepare the client's own bytes; the turn is recorded if that is possible.
+        """Prepare the client's own bytes; record the turn where that is possible.
 
-        A policy that refuses to store secrets is applied during fitting, which did not happen: so
-        nothing is recorded then.
+        A policy that refuses to store secrets is applied during fitting. Since that did not happen,
+        nothing of the request is recorded under such a policy.
         """
         check_unmasked(self.service.settings.privacy_policy)
         body, fitted = self.incoming.body, None
@@ -207,12 +209,13 @@ class Preparing:
     async def _made(
         self, session: Session, conversation: Conversation, options: FitOptions
     ) -> tuple[Fitted, tuple[str, ...]]:
-        """Return the request in the requested mode, and the one to report."""
+        """Return the request in the requested mode, and the warnings about it."""
         budget = self.turn_budget
         if budget is None:
             fitted = await session.fit(conversation, options)
             return fitted, fitted.warnings
-        # The budget limits the turn: the model's openings may use its window.
+        # The budget limits the assembled turn; contents that the model opens in it may use the
+        # rest.
         options = msgspec.structs.replace(
             options, limit=self.service.settings.request_limit or None
         )
@@ -233,7 +236,7 @@ class Preparing:
             rules=switches.citing(defaults.rules),
             cites=defaults.cites and switches.cite and continues,
             opens=defaults.opens and continues,
-            # A header of the client has precedence; assembled turns use our tools.
+            # A client that sends the switch has decided; assembled turns contain our own tools.
             in_place=switches.offer_expand is None and self.turn_budget is None,
             offer_expand=switches.offer_expand or defaults.offer_expand,
             lazy=switches.deferring(self._lazy),
@@ -253,7 +256,7 @@ class Preparing:
         return Prepared(conversation, body, session, fitted, told=told, warnings=told.warnings)
 
     async def _as_signed(self, conversation: Conversation, session: Session) -> Prepared:
-        """Return the unchanged request, counted: any change would invalidate its signature."""
+        """Prepare the request unedited but counted: one changed byte would break its signature."""
         model = self.model or conversation.model or ""
         limit = request_limit(conversation, self.engine.options.registry, model=model)
         fitted = await self._unchanged(conversation, model, limit)
@@ -262,7 +265,7 @@ class Preparing:
         )
 
     async def unsent(self, conversation: Conversation, edit: Edit) -> Prepared:
-        """Return the request as one that is not sent: the cache answers it, as the edit records."""
+        """Prepare a request that is not sent: it is answered from memory, as the edit records."""
         session = await self._session_of(conversation)
         model = self.options(conversation).model
         fitted = await self._unchanged(conversation, model, 0, (edit,))
@@ -282,7 +285,7 @@ class Preparing:
         if name := self.incoming.switches.session:
             session = (await self.engine.session(name).load()).sent_by(sender)
         else:
-            session = await self.engine.session_of(conversation, sender, self.incoming.seen)
+            session = await self.engine.sessions.find(conversation, sender, self.incoming.seen)
         self._session = session
         return session
 
@@ -294,7 +297,7 @@ class Preparing:
         return prepared.fitted.count.upper <= limit
 
     def count(self, conversation: Conversation, model: str) -> TokenCount:
-        """Count tokens with calibration."""
+        """Count a conversation, with calibration."""
         return count(conversation, model=model, calibration=self.engine.calibration)
 
 

@@ -41,7 +41,7 @@ _T = TypeVar("_T")
 
 
 class Service:
-    """The engines, the upstreams, and background work."""
+    """The engines, the upstreams, and the background work after responses."""
 
     def __init__(
         self,
@@ -74,14 +74,14 @@ class Service:
         self.caps = Caps()
         self.most_bytes = settings.max_body_bytes
         engine.workers.overran = self._overran
-        if engine.jobs is not None:
-            engine.jobs.told = self._tried
+        if engine.parts.jobs is not None:
+            engine.parts.jobs.told = self._tried
         self.is_closing = False
-        """Whether the proxy is stopping: endless streams end then."""
+        """Whether the proxy is stopping: streams without an end are closed then."""
         self._background: set[asyncio.Task[Any]] = set()
 
     def check_upstream(self, family: Family) -> None:
-        """Raise if no upstream could answer a family's requests, for any model."""
+        """Raise if no upstream can answer a family's requests, whatever the model."""
         if family not in self.upstreams.by_family and not self.upstreams.has_named:
             self.check_offline(family)
 
@@ -126,18 +126,18 @@ class Service:
         self.faults().add("background", error or RuntimeError())
 
     def _overran(self, reason: str) -> None:
-        """Log that a content exceeded the time or memory limit."""
+        """Log and count a content that exceeded its time or memory limit."""
         self.telemetry.metrics.overran(reason)
         log.warning(Fields(event="overran", why=reason))
 
     def _tried(self, attempt: Attempt) -> None:
-        """Count an attempt of a job, and log its failure."""
+        """Count an attempt of a queued job, and log it if it failed."""
         self.telemetry.metrics.tried(attempt)
         if attempt.state == "failed":
             log.warning(Fields(event="job_failed", kind=attempt.kind, why=attempt.error))
 
     def _label(self, tenant: str, who: Asking, family: Family) -> None:
-        """Store the display name of a tenant, after its request is answered."""
+        """Note the label of a tenant for the dashboard, after its request is answered."""
         self.later(self.labels.note(tenant, who, family))
 
     def later(
@@ -158,13 +158,12 @@ class Service:
         """Wait until all that was to be written down is."""
         while self._background:
             await asyncio.gather(*self._background, return_exceptions=True)
-            # A finished task leaves the set by a callback in the loop, and since Python 3.12
-            # `gather` of finished tasks returns without a turn of the loop: this one would never
-            # end.
+            # Finished tasks leave the set by a callback in the loop. Since Python 3.12 `gather` of
+            # finished tasks returns without a turn of the loop, so that this one would never end.
             await asyncio.sleep(0)
 
     async def close(self) -> None:
-        """Stop in order: record open turns, save calibration."""
+        """Shut down in order: write the records of all responses, then store the calibration."""
         await self.health.close()
         await self.drain()
         await self.tenants.close()

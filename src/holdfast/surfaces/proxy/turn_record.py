@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.engine import Holdfast, ReusedAnswer
+from holdfast.engine import Expanded, Holdfast, Observation, ReusedAnswer
 from holdfast.faults import Faults
 from holdfast.store.deadline import REQUEST_SECONDS
 from holdfast.surfaces.proxy.dispatch import Dispatch
@@ -26,13 +26,13 @@ from holdfast.wire.chained import held_fields, names_of_answer
 from holdfast.wire.responses import Kept
 
 _RECORD_SECONDS = REQUEST_SECONDS
-"""Seconds that the end of a response waits for its record. After the response, its request can be
-rebuilt even if the proxy is killed in the next moment; but a store that hangs must not hold
-responses back."""
+"""Seconds for which the end of a response waits for its record. A client that has a response can
+have its request rebuilt, even if the proxy is killed in the next moment; but a store that hangs
+must not block responses."""
 
 
 class TurnRecord:
-    """The record of one request. Create one instance per request."""
+    """The stored record of one request. Create one instance per request."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class TurnRecord:
         """Let the client's next request be known: it may name this answer and hold no history."""
         self._linked = True
         if names := names_of_answer(prepared.asked, self.ids.first):
-            answered = self._engine.chains.answered(prepared.session.name, names)
+            answered = self._engine.sessions.chains.answered(prepared.session.name, names)
             self._service.later(answered, self._faults)
 
     def note(
@@ -103,12 +103,10 @@ class TurnRecord:
         if remembered is None and (routed := self._dispatch.edit) is not None:
             fitted = msgspec.structs.replace(fitted, edits=(*fitted.edits, routed))
         signed = (SIGNED,) if self._dispatch.is_signed else ()
-        observed = self._engine.observe(
-            prepared.session,
-            fitted,
-            usages,
+        observation = Observation(
+            usage=usages,
             status=status,
-            expanded=hidden.expansions.used if hidden.expansions is not None else None,
+            expanded=hidden.expansions.used if hidden.expansions is not None else Expanded(),
             tools=hidden.tool_use,
             hidden=self.hidden_answer,
             milliseconds=(time.perf_counter() - self._started) * 1000,
@@ -120,7 +118,8 @@ class TurnRecord:
             first=prepared.fitted.count if prepared.fitted is not None else None,
             error=self.error,
         )
-        self._seen.turn = self._service.later(observed, self._faults)
+        recording = self._engine.sessions.record(prepared.session, fitted, observation)
+        self._seen.turn = self._service.later(recording, self._faults)
         if hidden.expansions is not None:
             used = hidden.expansions.used
             self._service.telemetry.metrics.refused(used.refused, used.repeated)
@@ -146,10 +145,10 @@ class TurnRecord:
         return written.usage.saved if written is not None else None
 
     def _teaches(self, asked: Conversation) -> bool:
-        """Return whether reported usage can calibrate counts.
+        """Return whether the reported usage can calibrate our counting.
 
-        The offline model reports our own counts; content that a provider keeps is billed without
-        being sent; and another model than the counted one counts differently.
+        It cannot if it is our own count (the offline model), includes a history that the provider
+        stores, or is of another model than the one that was counted for.
         """
         if self._dispatch.target is None or self._dispatch.fell_back:
             return False

@@ -54,7 +54,7 @@ class Gathering:
 
     async def asked(self, name: str, number: int) -> bytes:
         """The client's request of a turn, byte for byte; raises if it cannot be rebuilt."""
-        return await self.engine.unkept(self.scope.of(name)).rebuild(number)
+        return await self.engine.sessions.unkept(self.scope.of(name)).rebuild(number)
 
     # --- contents --------------------------------------------------------------------------------
 

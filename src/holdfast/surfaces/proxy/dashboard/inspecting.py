@@ -136,7 +136,7 @@ class Inspecting:
 
         shown_rows, around = await self._gathering.run(read_sides)
         refs = {ref for row in shown_rows for ref in row.refs}
-        session = self._gathering.engine.unkept(self._scope.of(name))
+        session = self._gathering.engine.sessions.unkept(self._scope.of(name))
         opened = await self._opened(turns[-1])
         return TurnShown(
             session=name,
