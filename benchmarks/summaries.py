@@ -3,7 +3,7 @@
 At the same tokens: our quotations, with the question and without, the beginning of the content, and
 LangChain's `trim_messages` as it comes (the end). llmtrim takes no number of tokens: it is asked
 what it makes of each content, and we for as many tokens. Then speed and memory. The numbers in
-models/digest.py were chosen on every third multi-hop question: these have a table of their own
+condense/digest.py were chosen on every third multi-hop question: these have a table of their own
 beside that of the others.
 
     python -m benchmarks summaries                   every second content
@@ -39,7 +39,7 @@ SIZE = 100_000
 _LEVELS = LADDER[1:]
 _LINE_BY_LINE = 40_000
 _CHOSEN_ON = 3
-"""Every third question: see models/digest.py."""
+"""Every third question: see condense/digest.py."""
 
 Shorten = Callable[[str, int, str], str]
 """(content, most tokens, question) → what is left."""

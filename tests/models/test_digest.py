@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.models import digest as digesting
-from holdfast.models.digest import ExtractiveModel, count, digest, spans_in, text_of
+from holdfast.condense import digest as digesting
+from holdfast.condense.digest import spans_in, text_of
+from holdfast.models.digest import ExtractiveModel, count, digest
 
 STORY = "\n\n".join(
     f"{name} was born in the town of {town}. It rained for a week there. {name} later kept bees, "

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from holdfast.condense.digest import Count
 from holdfast.condense.spans import cut
-from holdfast.models.digest import Count
 
 _CHARACTERS_PER_TOKEN = 4
 """First estimate; texts have 3 to 5, and a longer piece is shortened."""

@@ -19,6 +19,7 @@ import msgspec
 
 from holdfast.budget.manager import TokenBudgetManager
 from holdfast.budget.usage import Usage
+from holdfast.condense.digest import Count
 from holdfast.condense.source import Source
 from holdfast.condense.spans import paragraphs, passages_of
 from holdfast.errors import (
@@ -29,7 +30,7 @@ from holdfast.errors import (
     ModelTimeoutError,
     StoreError,
 )
-from holdfast.models.digest import Count, digest
+from holdfast.models.digest import digest
 from holdfast.models.protocol import Completion, CompletionModel
 from holdfast.search.passages import rank
 from holdfast.settings import Settings

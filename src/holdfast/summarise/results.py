@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from holdfast.condense.digest import Count, Digest, Quotation, spans_in
 from holdfast.condense.spans import lines_where
 from holdfast.errors import HoldfastError, ModelError, SummarizationError
-from holdfast.models.digest import Count, Digest, Quotation, spans_in
 from holdfast.models.opening import EXTRACTIVE
 from holdfast.models.protocol import CompletionModel
 from holdfast.summarise.chunks import Chunk

@@ -15,21 +15,14 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from holdfast.budget.manager import TokenBudgetManager
+from holdfast.condense.digest import Count, Digest, Quotation, choose, text_of
 from holdfast.errors import (
     ModelAnswerError,
     ModelError,
     ModelRefusedError,
     SummarizationError,
 )
-from holdfast.models.digest import (
-    Count,
-    Digest,
-    Quotation,
-    choose,
-    count,
-    digest,
-    text_of,
-)
+from holdfast.models.digest import count, digest
 from holdfast.models.opening import EXTRACTIVE, open_model
 from holdfast.models.protocol import CompletionModel
 from holdfast.privacy import apply, find
