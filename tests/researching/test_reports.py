@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from holdfast.allocate.manager import counter_of
+from holdfast.allocate.manager import token_counter
 from holdfast.errors import ModelError, ResearchError, StoreUnavailableError
 from holdfast.expand.retrieval import ACTION
 from holdfast.researching import (
@@ -41,7 +41,7 @@ from tests.researching.made import (
     wrong_citations,
 )
 
-count = counter_of("")
+count = token_counter("")
 FIRST_SEED = 100
 """Of the campaign; the short form has the seeds below it."""
 PART = re.compile(r"^\[(S\d+)(?:: (\w+) of [\d,]+ tokens[^\]]*)?\]$", re.M)

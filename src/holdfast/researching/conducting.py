@@ -15,7 +15,7 @@ from itertools import count
 import numpy as np
 
 from holdfast.allocate import ContextBudgetManager
-from holdfast.allocate.manager import counter_of
+from holdfast.allocate.manager import token_counter
 from holdfast.compat import ContentStore, Payload
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, ResearchError
@@ -106,7 +106,7 @@ class _Run:
         self.engine, self.settings, self.options = engine, settings, options
         self.record = Record(engine.store, engine.scope, run)
         self.contents = ContentStore(engine)
-        self.count = counter_of(options.model_name)
+        self.count = token_counter(options.model_name)
         self.readings = Readings(engine.store, engine.scope, open_embedder())
         self.texts: dict[str, SourceContent] = {}
         self._index: PassageIndex | None = None

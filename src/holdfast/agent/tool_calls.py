@@ -1,11 +1,7 @@
-"""The calls of a turn: each is run, finds room for its result, and is answered.
+"""Run the tool calls of a turn: run each tool, make room for its result, add the result.
 
-calling: after bounds, before agent. Parallel calls reserve room by one lock; every call gets one
-result, whatever becomes of it.
-
-Tool outputs outside of the conversation: stored, with a citation in their place (C43). A citation
-is short, quotes what matters and says how to open the rest; the original is durable before it is
-shown.
+Parallel calls reserve room under one lock, and every call gets exactly one result. Large outputs
+are stored and cited; the original is durable before its citation is shown.
 """
 
 from __future__ import annotations
@@ -15,10 +11,10 @@ from collections.abc import Awaitable, Mapping, Sequence
 
 import msgspec
 
-from holdfast.agent.bounds import Run
-from holdfast.agent.journal import Step
-from holdfast.agent.outcome import Report
-from holdfast.agent.tools import Tool, outcome_of
+from holdfast.agent.bounds import RunParts
+from holdfast.agent.journal import JournalStep
+from holdfast.agent.outcome import ReportArguments
+from holdfast.agent.tools import AgentTool, run_tool
 from holdfast.cite import Citation, cite
 from holdfast.engine import Holdfast
 from holdfast.errors import ToolFailureError
@@ -26,11 +22,11 @@ from holdfast.guard.final_turn import FINAL_REPORT_TOOL
 from holdfast.wire.responses import Call
 
 _LARGE = 16_000
-"""Characters from which on a content is cited off the event loop, before the guard looks at it."""
+"""Characters above which an output is cited in a thread, before the guard needs it."""
 
 
 class CitedOutputs:
-    """Keeps outputs in the engine's store."""
+    """Stores outputs in the engine's store."""
 
     def __init__(self, engine: Holdfast, session: str) -> None:
         self._engine = engine
@@ -38,19 +34,19 @@ class CitedOutputs:
         self._citations: dict[str, Citation] = {}
 
     async def prepare(self, output: str, tool: str) -> None:
-        """Cite a large output now, where that holds nobody up."""
+        """Cite a large output now, in a thread."""
         if len(output) >= _LARGE:
             citation = await self._engine.cite(output, tool=tool, session=self._session)
             self._citations[output] = citation
 
     def handle(self, output: str) -> str:
-        """The citation of an output."""
+        """Return the citation of an output."""
         if output not in self._citations:
             self._citations[output] = cite(output, rules=self._engine.options.rules)
         return self._citations[output].text
 
     def keep(self, output: str) -> Awaitable[None] | None:
-        """Store the original behind its citation."""
+        """Store the original of a citation."""
         return self._keep(output)
 
     async def _keep(self, output: str) -> None:
@@ -61,12 +57,12 @@ class CitedOutputs:
             await self._engine.store.put(scope, [content])
 
     def forget(self, output: str) -> None:
-        """Let go of what was only needed for a moment."""
+        """Forget the citation of an output."""
         self._citations.pop(output, None)
 
 
 _MOST_FAILURES = 3
-"""Times in a row that a call may fail with the same arguments."""
+"""How often in a row a call may fail with the same arguments."""
 
 NO_ROOM = "[No room is left for this result: token_budget_exceeded. Give your final report.]"
 SKIPPED = "[Not run: no room is left for results: token_budget_exceeded.]"
@@ -78,38 +74,46 @@ RECEIVED = "[Received.]"
 LOCKED = "[Your report is locked; only its META is missing: {names}.]"
 
 
-class Calling:
+class ToolCalls:
     """Runs the tools of a run."""
 
     def __init__(
-        self, tools: Mapping[str, Tool], outputs: CitedOutputs, run: Run, extra_tools: Sequence[str]
+        self,
+        tools: Mapping[str, AgentTool],
+        outputs: CitedOutputs,
+        run: RunParts,
+        extra_tools: Sequence[str],
     ) -> None:
-        """Take the tools; `extra_tools` may be called to the end."""
+        """Set the tools; `extra_tools` may be called in the final turn too."""
         self._tools = tools
         self._outputs = outputs
         self._run = run
         self._extra_tools = extra_tools
-        self._failing: tuple[tuple[str, str], int] = (("", ""), 0)
+        self._last_failure: tuple[tuple[str, str], int] = (("", ""), 0)
 
     async def answer(self, calls: Sequence[Call]) -> None:
-        """Run what was asked for, at once; each result is written down as it comes.
+        """Run the calls concurrently; each result is written to the journal when it arrives.
 
-        A result that cannot be written ends the others too: nobody would know what they did, and
-        if another process has gone on from here, they are its to run.
+        A result that cannot be written cancels the others: its effects would be unrecorded. If
+        another process has continued from here, that process runs the calls.
 
         Raises:
-            ToolFailureError: a tool failed three times in a row with the same arguments.
+            ToolFailureError: if a tool fails three times in a row with the same arguments.
         """
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._called(call)) for call in calls]
+                tasks = [group.create_task(self._answer_call(call)) for call in calls]
         except BaseExceptionGroup as failed_writes:
             raise failed_writes.exceptions[0] from None
         for call, task in zip(calls, tasks, strict=True):
             failed = task.result()
             key = (call.name, call.arguments)
-            times = self._failing[1] + 1 if failed and self._failing[0] == key else int(failed)
-            self._failing = (key, times) if failed else (("", ""), 0)
+            times = (
+                self._last_failure[1] + 1
+                if failed and self._last_failure[0] == key
+                else int(failed)
+            )
+            self._last_failure = (key, times) if failed else (("", ""), 0)
             if times >= _MOST_FAILURES:
                 raise ToolFailureError(
                     f"the tool failed {times} times in a row with the same arguments",
@@ -118,18 +122,18 @@ class Calling:
                 )
 
     async def close(self, text: str) -> None:
-        """Answer every call that has no result yet."""
+        """Add a result to every call that has none."""
         guard, transcript, _, _ = self._run
         if results := await transcript.unanswered(text):
             guard.add_pending(transcript.tokens_of(results))
-            await transcript.add(Step(kind="result", messages=results))
+            await transcript.add(JournalStep(kind="result", messages=results))
             guard.commit()
 
-    async def _called(self, call: Call) -> bool:
-        """Answer one call; whether it failed."""
+    async def _answer_call(self, call: Call) -> bool:
+        """Answer one call; return whether it failed."""
         guard, _, report, bounds = self._run
         if call.name == FINAL_REPORT_TOOL:
-            return await self._reported(call)
+            return await self._take_report(call)
         tool = self._tools.get(call.name)
         if tool is None:
             names = ", ".join(sorted(self._tools)) or "none"
@@ -141,7 +145,7 @@ class Calling:
         if not allowed or not guard.can_execute_tool(call.name):
             await self._result(call, SKIPPED, pending=True)
             return False
-        failed, output = await outcome_of(tool, call.arguments)
+        failed, output = await run_tool(tool, call.arguments)
         await self._outputs.prepare(output, call.name)
         reservation = await guard.areserve_tool_output(output, call.name)
         self._outputs.forget(output)
@@ -152,24 +156,25 @@ class Calling:
             await self._result(call, NO_ROOM, pending=True)
         return failed
 
-    async def _reported(self, call: Call) -> bool:
+    async def _take_report(self, call: Call) -> bool:
         _, transcript, report, _ = self._run
         try:
-            given = msgspec.json.decode(call.arguments or "{}", type=Report)
+            arguments = msgspec.json.decode(call.arguments or "{}", type=ReportArguments)
         except (msgspec.MsgspecError, RecursionError) as error:
             report.asks += 1
             why = str(error) if isinstance(error, msgspec.ValidationError) else "no JSON object"
             await self._result(call, f"[The report cannot be read: {why}.]", pending=True)
             return True
-        await transcript.add(report.take(given))
+        await transcript.add(report.take(arguments))
         missing = report.state.missing_meta
         text = LOCKED.format(names=", ".join(sorted(missing))) if missing else RECEIVED
         await self._result(call, text, pending=True)
         return False
 
+    # the guard has not reserved it
     async def _result(self, call: Call, text: str, *, pending: bool = False) -> None:
         guard, transcript, _, _ = self._run
         message = {"role": "tool", "tool_call_id": call.id, "content": text}
         if pending:  # what the guard did not reserve itself
             guard.add_pending(transcript.tokens_of([message]))
-        await transcript.add(Step(kind="result", messages=[message]))
+        await transcript.add(JournalStep(kind="result", messages=[message]))

@@ -1,7 +1,6 @@
-"""Which option each candidate gets, within a room and the rules of the settings.
+"""Choose an option for each candidate within a number of tokens and the rules of the settings.
 
-planning: after candidates. Kinds that a strategy serves first take their choice before the others;
-what those need at the least is kept for them.
+Kinds that a strategy serves first choose before the others, whose floors are reserved.
 """
 
 from __future__ import annotations
@@ -10,32 +9,32 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from holdfast.allocate.candidates import Candidate, Terms
-from holdfast.allocate.choosing import (
+from holdfast.allocate.candidates import AllocationCandidate, LadderTerms
+from holdfast.allocate.level_choice import (
     WAYS,
     Choice,
     Chooser,
     Option,
-    cheapest,
-    cost_of,
-    weightiest,
+    cheapest_floors,
+    heaviest_floors,
+    total_cost,
 )
 from holdfast.allocate.strategy import AllocationStrategy
 from holdfast.errors import AllocationError
 from holdfast.settings import Settings
 
 
-class Rules(NamedTuple):
-    """What a plan keeps to."""
+class PlanRules(NamedTuple):
+    """The rules of a plan."""
 
     strategy: AllocationStrategy
     truncates: bool
     least_items: int
-    """How many items must stay."""
+    """Number of items that must be kept."""
 
     @classmethod
-    def of(cls, strategy: AllocationStrategy, settings: Settings, items: int) -> Rules:
-        """The rules for so many items, as the settings say."""
+    def of(cls, strategy: AllocationStrategy, settings: Settings, items: int) -> PlanRules:
+        """Return the rules for a number of items, from the settings."""
         least = min(settings.min_items_per_phase, items)
         return cls(
             strategy,
@@ -45,22 +44,25 @@ class Rules(NamedTuple):
 
 
 class Plan:
-    """The options of all candidates, and which of them a room allows."""
+    """The options of all candidates, and the choice for a number of tokens."""
 
-    def __init__(self, candidates: Sequence[Candidate], rules: Rules, terms: Terms) -> None:
+    def __init__(
+        self, candidates: Sequence[AllocationCandidate], rules: PlanRules, terms: LadderTerms
+    ) -> None:
         self._rules = rules
         self._ladders = [candidate.ladder(terms) for candidate in candidates]
         self._weights = [candidate.weight for candidate in candidates]
         is_first = [candidate.item.kind in rules.strategy.first for candidate in candidates]
         groups = (
-            [n for n, first in enumerate(is_first) if first is wanted] for wanted in (True, False)
+            [n for n, first in enumerate(is_first) if first is group_is_first]
+            for group_is_first in (True, False)
         )
         self._groups = [group for group in groups if group]
         self.possible = sum(len(ladder) > 1 for ladder in self._ladders) >= rules.least_items
-        """Whether as many items have a form that can stay as must."""
+        """Whether enough items have a form that can be kept."""
 
     def within(self, room: int) -> list[Option] | None:
-        """An option for each candidate; None if the least that must stay does not fit."""
+        """Return an option for each candidate; None if the required minimum does not fit."""
         if not self.possible:
             return None
         choice = self._by_weight(room)
@@ -69,25 +71,25 @@ class Plan:
         return None if choice is None else self._options(choice)
 
     def least(self) -> list[Option]:
-        """The cheapest options of as many items as must stay; the others are dropped."""
+        """Return the cheapest options of as many items as must be kept; the others are dropped."""
         return self._options(self._cheapest)
 
     @property
     def least_cost(self) -> int:
-        """What the cheapest cost that must stay."""
-        return cost_of(self._ladders, self._cheapest)
+        """Return the cost of the cheapest options that must be kept."""
+        return total_cost(self._ladders, self._cheapest)
 
     @cached_property
     def _cheapest(self) -> Choice:
-        return cheapest(self._ladders, self._rules.least_items)
+        return cheapest_floors(self._ladders, self._rules.least_items)
 
     @cached_property
     def _by_weight(self) -> Chooser:
-        floors = weightiest(self._ladders, self._weights, self._rules.least_items)
+        floors = heaviest_floors(self._ladders, self._weights, self._rules.least_items)
         return self._choosers(floors)
 
     def _choosers(self, floors: Choice) -> Chooser:
-        """The strategy's way, for what is served first and then for the others."""
+        """Return a chooser that applies the strategy to the first kinds, then to the others."""
         way = WAYS[self._rules.strategy.way]
         choosers = [
             way(
@@ -102,7 +104,7 @@ class Plan:
             choice = list(floors)
             for group, chooser in zip(self._groups, choosers, strict=True):
                 own = sum(self._ladders[n][floors[n]].cost for n in group)
-                chosen = chooser(room - cost_of(self._ladders, choice) + own)
+                chosen = chooser(room - total_cost(self._ladders, choice) + own)
                 if chosen is None:
                     return None
                 for n, option in zip(group, chosen, strict=True):
@@ -115,8 +117,8 @@ class Plan:
         return [ladder[n] for ladder, n in zip(self._ladders, choice, strict=True)]
 
 
-def too_little(plan: Plan, rules: Rules, room: int, phase: str) -> AllocationError:
-    """The error for a room that not even the least fits in."""
+def build_allocation_error(plan: Plan, rules: PlanRules, room: int, phase: str) -> AllocationError:
+    """Return the error for a budget that is smaller than the required minimum."""
     how = "truncated" if rules.truncates else "in their tightest form"
     is_one = rules.least_items == 1
     items = "1 item" if is_one else f"{rules.least_items:,} items"

@@ -1,42 +1,46 @@
-"""The prompt of a plan, and the record of what stands in it.
+"""Build the parts of the prompt from a plan, and the fidelity record of each item.
 
-composing: after planning and prompt. What room a plan leaves over goes to beginnings, which can
-always use some more. Records are made from the parts of the prompt, never from the plan (X02).
+Unused tokens go to beginnings, which can always be longer. Records describe the parts of the
+prompt, not the plan.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.allocate.candidates import Candidate
-from holdfast.allocate.choosing import Option
+from holdfast.allocate.candidates import AllocationCandidate
 from holdfast.allocate.fidelity import ContentFidelityRecord, Rung
-from holdfast.allocate.prompt import Part
-from holdfast.allocate.truncating import Count, truncated
+from holdfast.allocate.level_choice import Option
+from holdfast.allocate.prompt import PromptPart
+from holdfast.allocate.truncation import Count, truncate_to_tokens
 
 NO_ROOM = "no room"
 
 
-def parts_of(
-    candidates: Sequence[Candidate], options: Sequence[Option], room: int, count: Count
-) -> list[Part | None]:
-    """What stands of each candidate in the prompt; None if nothing does."""
-    sizes = _stretched(candidates, options, room)
+def build_parts(
+    candidates: Sequence[AllocationCandidate], options: Sequence[Option], room: int, count: Count
+) -> list[PromptPart | None]:
+    """Return the part of each candidate in the prompt; None for dropped ones."""
+    sizes = _sizes(candidates, options, room)
     return [
         _part(candidate, option, size, count)
         for candidate, option, size in zip(candidates, options, sizes, strict=True)
     ]
 
 
-def record_of(
-    candidate: Candidate, option: Option, part: Part | None, phase: str, count: Count
+def build_record(
+    candidate: AllocationCandidate,
+    option: Option,
+    part: PromptPart | None,
+    phase: str,
+    count: Count,
 ) -> ContentFidelityRecord:
-    """What became of an item, by what stands in the prompt."""
+    """Return the fidelity record of an item, from its part in the prompt."""
     original = candidate.original
     summary = candidate.summaries[option.asked] if option.asked is not None else None
     result = summary.result if summary else None
-    shown = count(part.text) if part else 0
-    is_whole = option.rung is Rung.RAW
+    shown_tokens = count(part.text) if part else 0
+    is_complete = option.rung is Rung.RAW
     shortened = option.rung in (Rung.TRUNCATED, Rung.DROPPED)
     return ContentFidelityRecord(
         source_id=candidate.item.source_id,
@@ -44,15 +48,15 @@ def record_of(
         requested_level=_requested(candidate, option),
         level=option.rung,
         priority=candidate.item.priority,
-        tokens_from=shown if is_whole else candidate.tokens,
-        tokens_to=shown,
+        tokens_from=shown_tokens if is_complete else candidate.tokens,
+        tokens_to=shown_tokens,
         provider=result.provider if result else "",
         model=result.model if result else "",
         truncated=option.rung is Rung.TRUNCATED or bool(result and result.truncated),
         dropped=option.rung is Rung.DROPPED,
         reason=next(reversed(candidate.failures.values()), NO_ROOM) if shortened else "",
-        ref=original.ref if original and not is_whole else "",
-        sha256=original.sha256 if original and not is_whole else "",
+        ref=original.ref if original and not is_complete else "",
+        sha256=original.sha256 if original and not is_complete else "",
         checked=result.checked if result else 0,
         unsupported=result.unsupported if result else 0,
         cached=bool(result and result.cached),
@@ -61,8 +65,8 @@ def record_of(
     )
 
 
-def _requested(candidate: Candidate, option: Option) -> Rung:
-    """The level that was asked for: of a summariser in vain, if that is why it came otherwise."""
+def _requested(candidate: AllocationCandidate, option: Option) -> Rung:
+    """Return the requested level; after a failed summary, the level of that request."""
     if option.asked is not None:
         return Rung(option.asked)
     if option.rung is not Rung.RAW and candidate.failures:
@@ -70,12 +74,14 @@ def _requested(candidate: Candidate, option: Option) -> Rung:
     return option.rung
 
 
-def _part(candidate: Candidate, option: Option, size: int, count: Count) -> Part | None:
+def _part(
+    candidate: AllocationCandidate, option: Option, size: int, count: Count
+) -> PromptPart | None:
     item, original = candidate.item, candidate.original
     if option.rung is Rung.DROPPED:
         return None
     if option.rung is Rung.RAW:
-        return Part(
+        return PromptPart(
             source_id=item.source_id,
             rung=Rung.RAW,
             text=item.content,
@@ -84,8 +90,8 @@ def _part(candidate: Candidate, option: Option, size: int, count: Count) -> Part
     if option.asked is not None:
         text = candidate.summaries[option.asked].result.text
     else:
-        text = truncated(original.visible if original else item.content, size, count)
-    return Part(
+        text = truncate_to_tokens(original.visible if original else item.content, size, count)
+    return PromptPart(
         source_id=item.source_id,
         rung=option.rung,
         text=text,
@@ -94,13 +100,15 @@ def _part(candidate: Candidate, option: Option, size: int, count: Count) -> Part
     )
 
 
-def _stretched(candidates: Sequence[Candidate], options: Sequence[Option], room: int) -> list[int]:
-    """The tokens of each part, those of beginnings grown into what room is left, by weight."""
+def _sizes(
+    candidates: Sequence[AllocationCandidate], options: Sequence[Option], room: int
+) -> list[int]:
+    """Return the tokens of each part; beginnings grow into the unused tokens, heaviest first."""
     sizes = [option.tokens for option in options]
-    left = room - sum(option.cost for option in options)
+    remaining = room - sum(option.cost for option in options)
     beginnings = [n for n, option in enumerate(options) if option.rung is Rung.TRUNCATED]
     for n in sorted(beginnings, key=lambda n: (-candidates[n].weight, n)):
-        more = max(0, min(left, candidates[n].most_of_beginning() - sizes[n]))
+        more = max(0, min(remaining, candidates[n].most_of_beginning() - sizes[n]))
         sizes[n] += more
-        left -= more
+        remaining -= more
     return sizes

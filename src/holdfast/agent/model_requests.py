@@ -1,7 +1,7 @@
-"""A request of the agent: its tools and guidance, room for it, and the target that takes it.
+"""Send the agent's requests: their tools, guidance and room, and the target that takes them.
 
-asking: after bounds, before agent. History is folded only where no target takes the next request as
-it is; if no fold helps, the final turn is forced.
+History is folded only if no target can take the next request. If no fold helps, the final turn is
+forced.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.agent.bounds import Run
-from holdfast.agent.journal import Step
+from holdfast.agent.bounds import RunParts
+from holdfast.agent.journal import JournalStep
 from holdfast.agent.outcome import report_definition
-from holdfast.agent.targets import Line
-from holdfast.agent.tools import Tool
+from holdfast.agent.targets import OpenTarget
+from holdfast.agent.tools import AgentTool
 from holdfast.client import Reply
 from holdfast.errors import BudgetExceededError, ContextOptimizationError, ProviderError
 from holdfast.guard.final_turn import FINAL_REPORT_TOOL, final_turn_guidance
@@ -24,13 +24,17 @@ BUDGET_ENDS = "The budget of tokens for this work is nearly used up."
 TURNS_END = "You have taken as many turns as you may."
 
 
-class Asking:
-    """Asks the targets of a run, in their order."""
+class ModelRequests:
+    """Sends the requests of a run to its targets, in order."""
 
     def __init__(
-        self, lines: Sequence[Line], run: Run, tools: Mapping[str, Tool], extra_tools: Sequence[str]
+        self,
+        lines: Sequence[OpenTarget],
+        run: RunParts,
+        tools: Mapping[str, AgentTool],
+        extra_tools: Sequence[str],
     ) -> None:
-        """Take the targets, and the tools to offer; `extra_tools` are offered to the end."""
+        """Set the targets and tools; `extra_tools` are offered in the final turn too."""
         self.lines = lines
         self._run = run
         self._tools = tools
@@ -39,17 +43,17 @@ class Asking:
     # --- before a request ------------------------------------------------------------------------
 
     async def prepare(self) -> Definitions:
-        """Make room for the next request, and tell the model of its turn; what it may call."""
-        definitions = self._definitions()
+        """Make room for the next request, add guidance for its turn, and return its tools."""
+        definitions = self._definitions()  # fewer, if this has become the final turn
         self._run.bounds.look_ahead(self.lines[0].config.output_tokens)
-        await self._tell(self._guidance())
+        await self._add_guidance(self._guidance())
         await self._make_room(definitions)
         definitions = self._definitions()  # fewer, if this has become the final turn
-        await self._tell(self._guidance())
+        await self._add_guidance(self._guidance())
         return definitions
 
     def _definitions(self) -> Definitions:
-        """The tools of this turn; their tokens, and those of the last turn's, are counted."""
+        """Return the tools of this turn; their tokens and those of a final turn are counted."""
         guard, transcript, report, bounds = self._run
         every = {name: tool.definition for name, tool in self._tools.items()}
         every[FINAL_REPORT_TOOL] = report_definition(report.required_meta)
@@ -76,18 +80,18 @@ class Asking:
             )
         return guard.guidance(report.state)
 
-    async def _tell(self, guidance: str) -> None:
-        """Say to the model what its turn is for; once, for it stays in the conversation."""
+    async def _add_guidance(self, guidance: str) -> None:
+        """Add guidance for the turn, once, since it stays in the conversation."""
         guard, transcript, report, _ = self._run
-        if guidance and guidance != report.guidance_told:
+        if guidance and guidance != report.current_guidance:
             message = {"role": "user", "content": guidance}
-            await transcript.add(Step(kind="told", messages=[message]))
+            await transcript.add(JournalStep(kind="told", messages=[message]))
             guard.add_pending(transcript.tokens_of([message]))
-            report.guidance_told = guidance
-            report.told.add(guidance)
+            report.current_guidance = guidance
+            report.guidance.add(guidance)
 
     async def _make_room(self, definitions: Definitions) -> None:
-        """Fold history where no target takes the next request; else the final turn is forced."""
+        """Fold history if no target can take the next request; otherwise force the final turn."""
         guard, transcript, _, bounds = self._run
         if len(guard.evaluate().blocked) < len(self.lines):
             return
@@ -107,11 +111,11 @@ class Asking:
     # --- a request -------------------------------------------------------------------------------
 
     async def ask(self, definitions: Definitions) -> Reply | None:
-        """The answer of the first target that takes the request; None if none can.
+        """Return the answer of the first target that can take the request; None if none can.
 
         Raises:
-            BudgetExceededError: the budget of all requests is used up.
-            ProviderError: those that could take it failed.
+            BudgetExceededError: if the budget of the whole run is used up.
+            ProviderError: if the targets that could take it failed.
         """
         guard, transcript, _, _ = self._run
         failure: ProviderError | None = None
@@ -124,29 +128,30 @@ class Asking:
                     transcript.messages, tools=definitions, limit=config.limit
                 )
             except ContextOptimizationError:
-                continue  # it does not fit, whatever is folded: perhaps the next target is larger
+                continue  # does not fit even when folded; the next target may be larger
             except BudgetExceededError as error:
-                if error.where.startswith("budget."):  # of all requests, wherever they go
+                # This budget covers all targets.
+                if error.where.startswith("budget."):
                     raise
                 continue
             except ProviderError as error:
                 failure = error
                 continue
-            await self._take(reply, config.provider)
+            await self._record(reply, config.provider)
             return reply
         if failure is not None:
             raise failure
         return None
 
-    async def _take(self, reply: Reply, provider: str) -> None:
-        """Count an answer, and write it down."""
+    async def _record(self, reply: Reply, provider: str) -> None:
+        """Count an answer and write it to the journal."""
         guard, transcript, _, bounds = self._run
         used = reply.usage
         guard.commit()
         guard.observe_usage(reply.context_tokens or reply.predicted, used.output or 0)
-        bounds.answered(used.output or 0)
+        bounds.count_turn(used.output or 0)
         await transcript.add(
-            Step(
+            JournalStep(
                 kind="turn",
                 messages=reply.messages or [{"role": "assistant", "content": reply.text}],
                 provider=provider,

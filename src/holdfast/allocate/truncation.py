@@ -1,7 +1,7 @@
-"""The beginning of a text, up to so many tokens: the last way to make a content shorter.
+"""Truncate a text to a number of tokens: the last way to shorten a content.
 
-truncating: beside choosing. It tears no URL, id, number or word (condense/cutting.py), marks that
-the text goes on, and looks only at as much of a text as could be shown.
+It splits no URL, id, number or word (condense/cutting.py), and reads only as much of a text as
+could be shown.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Callable
 from holdfast.condense.cutting import MARK, shortened
 
 Count = Callable[[str], int]
-"""Text → tokens."""
+"""Returns the tokens of a text."""
 
 _CHARACTERS_PER_TOKEN = 16
-"""More than prose of any language has: only so much is looked at."""
+"""More characters per token than prose of any language has: no more of a text is read."""
 _ROUNDS = 12
 
 
-def truncated(text: str, most_tokens: int, count: Count) -> str:
-    """The longest beginning that was found of at most so many tokens, `…` behind it.
+def truncate_to_tokens(text: str, most_tokens: int, count: Count) -> str:
+    """Return the longest beginning found within a number of tokens, ending with `…`.
 
     Empty if not even the mark fits.
     """
@@ -28,7 +28,8 @@ def truncated(text: str, most_tokens: int, count: Count) -> str:
         return text
     low, high = 0, len(window)
     best = MARK if count(MARK) <= most_tokens else ""
-    # Tokens grow with characters, nearly: the search may miss the very longest, never the limit.
+    # Tokens grow almost monotonically with characters: the search may miss the longest beginning,
+    # but it never exceeds the limit.
     for _ in range(_ROUNDS):
         middle = (low + high + 1) // 2
         if middle <= low:
