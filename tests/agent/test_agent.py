@@ -579,7 +579,7 @@ def test_a_resumed_agent_counts_the_conversation_before_it_asks(
                 async def running() -> None:
                     counted.append(second.guard.counters.conversation)
 
-                monkeypatch.setattr(second, "_running", running)
+                monkeypatch.setattr(second, "_run_exclusively", running)
                 await second.resume("s1")
                 lines = [m for m in second.messages if m["role"] == "tool"]
                 assert counted[0] > text_tokens(lines[0]["content"]) > 300

@@ -1,9 +1,7 @@
-"""Pages behind URLs: within limits of size, time and redirects, and never of a private network.
+"""Fetch web pages within limits of size, time and redirects, and never from a private network.
 
-fetching: beside walking. A name is resolved once; its addresses are checked, and the connection
-goes to the address that was checked, so that a name that resolves otherwise the second time leads
-nowhere else. Every redirect is a new URL and is checked like the first. Nobody's cookies, keys or
-proxies are used.
+A name is resolved once, and the connection goes to the checked address, so that DNS rebinding has
+no effect. Every redirect is checked like the first URL. No cookies, keys or proxies are used.
 """
 
 from __future__ import annotations
@@ -24,39 +22,39 @@ _PART = 65_536
 _AGENT = "holdfast-research"
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _UNICAST = ipaddress.IPv6Network("2000::/3")
-"""All addresses of IPv6 that are given to anybody; others may lead into this machine."""
+"""All allocated IPv6 addresses; others may lead into this machine."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-"""Addresses of IPv4 as networks without it write them (RFC 6052)."""
+"""IPv4 addresses as IPv6-only networks write them (RFC 6052)."""
 
 
 class FetchLimits(NamedTuple):
-    """How much is taken of the web."""
+    """Limits for fetching pages."""
 
     bytes: int = 10_000_000
     seconds: float = 20.0
-    """For one page, with all its redirects."""
+    """For one page with all its redirects."""
     redirects: int = 5
     allowed: frozenset[str] = frozenset()
-    """Private addresses that may be read all the same, as numbers: an intranet's own pages."""
+    """Private addresses that may be read, as numbers: the pages of an intranet."""
 
 
-class Fetched(NamedTuple):
-    """A page as it came."""
+class FetchedPage(NamedTuple):
+    """The bytes of a page."""
 
     data: bytes
     url: str
-    """Where the last redirect led."""
+    """The URL after the last redirect."""
 
 
-async def fetch(url: str, limits: FetchLimits) -> Fetched:
-    """Read a page.
+async def fetch(url: str, limits: FetchLimits) -> FetchedPage:
+    """Fetch a page.
 
     Raises:
-        ResearchError: the address is none, is private, or gave no page within the limits.
+        ResearchError: if the URL is invalid or private, or there is no page within the limits.
     """
     try:
         async with asyncio.timeout(limits.seconds):
-            return await _followed(url, limits)
+            return await _follow_redirects(url, limits)
     except TimeoutError:
         raise ResearchError(f"the page took longer than {limits.seconds:g} seconds") from None
     except ResearchError:
@@ -67,8 +65,8 @@ async def fetch(url: str, limits: FetchLimits) -> Fetched:
         raise ResearchError(f"the page cannot be reached: {type(error).__name__}") from None
 
 
-async def _followed(url: str, limits: FetchLimits) -> Fetched:
-    connector = aiohttp.TCPConnector(resolver=_Checked(limits), use_dns_cache=False)
+async def _follow_redirects(url: str, limits: FetchLimits) -> FetchedPage:
+    connector = aiohttp.TCPConnector(resolver=_CheckedResolver(limits), use_dns_cache=False)
     async with aiohttp.ClientSession(
         connector=connector, cookie_jar=aiohttp.DummyCookieJar(), headers={"User-Agent": _AGENT}
     ) as session:
@@ -80,12 +78,12 @@ async def _followed(url: str, limits: FetchLimits) -> Fetched:
                     continue
                 if response.status != 200:
                     raise ResearchError(f"the page answered {response.status}")
-                return Fetched(await _body(response, limits), url)
+                return FetchedPage(await _body(response, limits), url)
     raise ResearchError(f"the page leads on more than {limits.redirects} times")
 
 
 async def _body(response: aiohttp.ClientResponse, limits: FetchLimits) -> bytes:
-    """The body, unpacked; counted as it comes, for a length is only what somebody says."""
+    """Return the decompressed body; counted while reading, since a length header may be false."""
     parts: list[bytes] = []
     size = 0
     async for part in response.content.iter_chunked(_PART):
@@ -97,7 +95,7 @@ async def _body(response: aiohttp.ClientResponse, limits: FetchLimits) -> bytes:
 
 
 def check_url(url: str, limits: FetchLimits) -> None:
-    """Raise unless a URL may be read, as far as can be told without resolving its name."""
+    """Raise if a URL must not be fetched, as far as this is known without resolving its name."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
@@ -115,15 +113,15 @@ def check_url(url: str, limits: FetchLimits) -> None:
 
 
 def check_address(address: str, limits: FetchLimits) -> None:
-    """Raise if an address belongs to this machine or to a network that is not everybody's."""
-    ip = _reached(ipaddress.ip_address(address.partition("%")[0]))
+    """Raise if an address belongs to this machine or to a network that is not public."""
+    ip = _embedded_ipv4(ipaddress.ip_address(address.partition("%")[0]))
     is_public = ip.is_global and not ip.is_multicast and (ip.version == 4 or ip in _UNICAST)
     if not is_public and str(ip) not in limits.allowed:
         raise ResearchError("the address is private", fix="Read it yourself and give the file.")
 
 
-def _reached(ip: _Address) -> _Address:
-    """The address of IPv4 that one of IPv6 stands for, if it does."""
+def _embedded_ipv4(ip: _Address) -> _Address:
+    """Return the IPv4 address that an IPv6 address embeds, if any."""
     if ip.version == 4:
         return ip
     if ip in _NAT64:
@@ -131,8 +129,8 @@ def _reached(ip: _Address) -> _Address:
     return ip.ipv4_mapped or ip.sixtofour or ip
 
 
-class _Checked(AbstractResolver):
-    """Resolves names to addresses that may be read; one that may not refuses the whole name."""
+class _CheckedResolver(AbstractResolver):
+    """Resolves names to allowed addresses; one forbidden address rejects the whole name."""
 
     def __init__(self, limits: FetchLimits) -> None:
         self._limits = limits
@@ -140,7 +138,7 @@ class _Checked(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """The addresses of a name, all of them checked."""
+        """Return the addresses of a name after checking all of them."""
         loop = asyncio.get_running_loop()
         infos = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family)
         for info in infos:
@@ -158,4 +156,4 @@ class _Checked(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the resolver holds no resources."""

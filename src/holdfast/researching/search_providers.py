@@ -1,8 +1,4 @@
-"""Search providers: a question → addresses of pages, by whichever service the settings name.
-
-searching: after records. A provider is one call; the pages it names are then read as any URL is,
-under the same limits. Without one, the sources that were given are all that is searched.
-"""
+"""Web search: the pages for a question, from the provider that the settings name."""
 
 from __future__ import annotations
 
@@ -25,25 +21,25 @@ _SECONDS = 15.0
 
 
 class SearchProvider(Protocol):
-    """A service that finds pages."""
+    """A web search service."""
 
     name: str
 
     async def search(self, query: str) -> list[SearchHit]:
-        """The best pages for a query.
+        """Return the best pages for a query.
 
         Raises:
-            ResearchError: it did not answer.
+            ResearchError: if the service does not answer.
         """
 
 
-class _Http(ABC):
-    """What the three services share: one request, one list in its answer."""
+class _HttpSearch(ABC):
+    """Common code of the services: one request whose response has a list of results."""
 
     name: str
 
     async def search(self, query: str) -> list[SearchHit]:
-        """The best pages for a query; see `SearchProvider`."""
+        """Return the best pages for a query; see `SearchProvider`."""
         method, url, arguments = self._request(query)
         timeout = aiohttp.ClientTimeout(total=_SECONDS)
         try:
@@ -62,14 +58,14 @@ class _Http(ABC):
 
     @abstractmethod
     def _request(self, query: str) -> tuple[str, str, dict[str, Any]]:
-        """Method, address and arguments of the request."""
+        """Return method, URL and arguments of the request."""
 
     def _results(self, answer: Any) -> Any:
         return answer.get("results") if isinstance(answer, dict) else None
 
 
-class SearXng(_Http):
-    """A SearXNG of one's own, with its JSON format switched on."""
+class SearXng(_HttpSearch):
+    """A self-hosted SearXNG with its JSON format enabled."""
 
     name = "searxng"
 
@@ -80,8 +76,8 @@ class SearXng(_Http):
         return "GET", f"{self._url}/search", {"params": {"q": query, "format": "json"}}
 
 
-class Tavily(_Http):
-    """Tavily's search."""
+class Tavily(_HttpSearch):
+    """Tavily's web search."""
 
     name = "tavily"
 
@@ -94,8 +90,8 @@ class Tavily(_Http):
         return "POST", f"{self._url}/search", {"headers": head, "json": body}
 
 
-class Brave(_Http):
-    """Brave's search."""
+class Brave(_HttpSearch):
+    """Brave's web search."""
 
     name = "brave"
 
@@ -112,7 +108,7 @@ class Brave(_Http):
 
 
 def open_search(settings: Settings) -> SearchProvider | None:
-    """The provider that the settings name; None if they name none."""
+    """Return the provider that the settings name; None if they name none."""
     search = settings.web_search
     address, key = search.url, search.key
     match search.provider:
@@ -132,11 +128,12 @@ def open_search(settings: Settings) -> SearchProvider | None:
 
 
 def _hits(results: Any) -> list[SearchHit]:
-    """The results that name a page, whatever else the service says of them."""
+    """Return the results that have a URL."""
     hits = []
     for result in results if isinstance(results, list) else ():
         url = result.get("url") if isinstance(result, dict) else None
-        if isinstance(url, str) and len(url) <= _MOST_URL:  # hits are written down: none is large
+        # hits are written to the journal, so none may be large
+        if isinstance(url, str) and len(url) <= _MOST_URL:
             title = str(result.get("title") or "")
             text = str(result.get("content") or result.get("description") or "")
             hits.append(SearchHit(title[:_MOST_TITLE], url, text[:SNIPPET_CHARACTERS]))

@@ -1,8 +1,8 @@
-"""A state → a report that fits its budget: as many findings as there is room for, the best first.
+"""Fit a report into its budget: as many findings as possible, best first.
 
-composing: after report and markdown. The frame is counted first, so that there is always a report;
-then findings are added, each with the row of its source, the questions taking turns. What was added
-is counted again as it is drawn, and the last go until it fits.
+The frame is counted first, so that there is always a report. Findings are added with the rows of
+their sources, alternating between questions. The rendered report is counted again, and the last
+findings are dropped until it fits.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from holdfast.allocate import ContentFidelityRecord, Rung
 from holdfast.errors import ResearchError
 from holdfast.researching.markdown import finding_lines, markdown, source_line
 from holdfast.researching.records import Finding, ResearchState, SourceEntry
-from holdfast.researching.report import Fidelity, Report, cited, left_out_of
+from holdfast.researching.report import Report, SourceFidelity, cited_source, skipped_sources
 from holdfast.summarise.levels import RATIO, SummarizationLevel, level_for
 
 PHASE = "report"
 Count = Callable[[str], int]
 
 
-def compose(
+def fit_report(
     state: ResearchState, budget: int, count: Count, *, model: str = "", run: str = ""
 ) -> Report:
-    """The report of a state, of at most so many tokens as Markdown.
+    """Return the report of a state, with at most `budget` tokens as Markdown.
 
     Raises:
-        ResearchError: not even an empty report fits.
+        ResearchError: if not even an empty report fits.
     """
     frame = _frame(state, budget, model, run)
     if count(markdown(frame)) > budget // 3:
@@ -40,17 +40,17 @@ def compose(
             where="budget",
             fix="Give at least 400.",
         )
-    findings = _fitting(frame, state, budget - count(markdown(frame)), count)
+    findings = _select(frame, state, budget - count(markdown(frame)), count)
     while True:
         report = _with_findings(frame, state, findings, count)
         if count(markdown(report)) <= budget or not findings:
-            _note(state, report)
+            _record_fidelity(state, report)
             return report
         findings = findings[: -max(1, len(findings) // 50)]
 
 
 def _frame(state: ResearchState, budget: int, model: str, run: str) -> Report:
-    """The report before anything is found."""
+    """Return the report without findings."""
     return Report(
         run=run,
         question=" ".join(state.query.split()),
@@ -58,7 +58,7 @@ def _frame(state: ResearchState, budget: int, model: str, run: str) -> Report:
         model=model,
         created=state.now,
         summary=state.summary,
-        left_out=left_out_of(state.sources),
+        left_out=skipped_sources(state.sources),
         sources_read=len(state.readable),
         source_tokens=sum(entry.tokens for entry in state.readable),
         findings_left_out=len(state.findings),
@@ -68,8 +68,8 @@ def _frame(state: ResearchState, budget: int, model: str, run: str) -> Report:
     )
 
 
-def _fitting(frame: Report, state: ResearchState, room: int, count: Count) -> list[Finding]:
-    """Findings that fit by what each would cost; those that the summary stands on come first."""
+def _select(frame: Report, state: ResearchState, room: int, count: Count) -> list[Finding]:
+    """Return findings that fit by estimated cost, those of the summary first."""
     entries = {entry.id: entry for entry in state.sources}
     findings: list[Finding] = []
     listed_ids: set[str] = set()
@@ -85,19 +85,19 @@ def _fitting(frame: Report, state: ResearchState, room: int, count: Count) -> li
 
 
 def _row(entry: SourceEntry) -> str:
-    widest = Fidelity(
+    widest = SourceFidelity(
         level=Rung.KEY_POINTS, tokens_from=max(entry.tokens, 1), tokens_to=max(entry.tokens, 1)
     )
-    return source_line(cited(entry, widest))
+    return source_line(cited_source(entry, widest))
 
 
 def _in_turns(state: ResearchState) -> Iterator[Finding]:
-    """What the summary stands on, then the best of each question, then the second best."""
+    """Yield the findings of the summary, then each question's best, then each one's second best."""
     summarised_ids = {name for each in state.summary for name in each.findings}
     yield from (finding for finding in state.findings if finding.id in summarised_ids)
-    rest = [finding for finding in state.findings if finding.id not in summarised_ids]
+    others_left = [finding for finding in state.findings if finding.id not in summarised_ids]
     columns = [
-        sorted((f for f in rest if f.question == n), key=lambda f: -f.score)
+        sorted((f for f in others_left if f.question == n), key=lambda f: -f.score)
         for n in range(len(state.sub_questions))
     ]
     for row in zip_longest(*columns):
@@ -114,7 +114,7 @@ def _with_findings(
         for quote in (*finding.supporting, *finding.contradicting):
             quotes.setdefault(quote.source, {})[quote.start] = quote.text
     sources = [
-        cited(entry, _fidelity(entry, "\n".join(quotes[entry.id].values()), count))
+        cited_source(entry, _fidelity(entry, "\n".join(quotes[entry.id].values()), count))
         for entry in state.sources
         if entry.id in quotes
     ]
@@ -127,19 +127,19 @@ def _with_findings(
     )
 
 
-def _fidelity(entry: SourceEntry, quoted: str, count: Count) -> Fidelity:
-    """What stands of a source in the report: all of it, or the level that its share comes to."""
+def _fidelity(entry: SourceEntry, quoted: str, count: Count) -> SourceFidelity:
+    """Return how much of a source is in the report: all of it, or the nearest level."""
     tokens = min(count(quoted), entry.tokens) if entry.tokens else count(quoted)
     if tokens >= 0.97 * entry.tokens:
         level = Rung.RAW
     else:
         nearest = level_for(entry.tokens, max(tokens, 1))
         level = Rung(max(nearest, SummarizationLevel.CONDENSED, key=lambda each: -RATIO[each]))
-    return Fidelity(level=level, tokens_from=max(entry.tokens, tokens), tokens_to=tokens)
+    return SourceFidelity(level=level, tokens_from=max(entry.tokens, tokens), tokens_to=tokens)
 
 
-def _note(state: ResearchState, report: Report) -> None:
-    """Write down what the report holds of each source that was read."""
+def _record_fidelity(state: ResearchState, report: Report) -> None:
+    """Record how much of each source the report has."""
     fidelities = {source.id: source.fidelity for source in report.sources}
     records = {}
     for entry in state.readable:
@@ -152,7 +152,7 @@ def _note(state: ResearchState, report: Report) -> None:
             tokens_from=entry.tokens,
             tokens_to=fidelity.tokens_to if fidelity else 0,
             dropped=fidelity is None,
-            reason="" if fidelity else "not cited",
+            reason="" if fidelity else "not cited_source",
             ref=entry.ref,
             sha256=entry.sha256,
         )

@@ -1,7 +1,7 @@
-"""Files behind the paths that were given: folders walked once, within limits, in a fixed order.
+"""List the files behind given paths: folders are walked once, within limits, in a fixed order.
 
-walking: after records. Links are followed within the folder that was given, and each folder is
-entered once, so that loops end; what cannot be read, or is no plain file, comes with the reason.
+Links are followed within the given folder, and each folder is entered once, so that loops end.
+Files that cannot be read are listed with the reason.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-_PASSED_OVER = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
-"""Folders that hold what others wrote for machines; name one as a source to read it."""
+_SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
+"""Folders of generated or foreign files; name one as a source to read it."""
 
 _LEADS_OUT = "a link out of the folder; name its target to read it"
 
 
 class WalkLimits(NamedTuple):
-    """How much is taken of what is given."""
+    """Limits for walking folders."""
 
     files: int = 10_000
     bytes: int = 50_000_000
-    """Of one file."""
+    """Maximum bytes per file."""
     depth: int = 40
 
 
 class WalkedFile(NamedTuple):
-    """A file, or why it is not read."""
+    """A file, or the reason why it is not read."""
 
     path: Path
     size: int = 0
@@ -36,8 +36,8 @@ class WalkedFile(NamedTuple):
     skipped: str = ""
 
 
-def files_of(path: Path, limits: WalkLimits) -> Iterator[WalkedFile]:
-    """The file that a path names, or all files in the folder that it names."""
+def walk_files(path: Path, limits: WalkLimits) -> Iterator[WalkedFile]:
+    """Yield the file that a path names, or all files in the folder."""
     try:
         status = path.stat()
     except OSError as error:
@@ -54,7 +54,7 @@ def files_of(path: Path, limits: WalkLimits) -> Iterator[WalkedFile]:
 
 
 def _inside(folder: Path, status: os.stat_result, limits: WalkLimits) -> Iterator[WalkedFile]:
-    """Without recursion: a folder may be as deep as a disk is large."""
+    """Yield the files in a folder, without recursion: folders may be nested very deep."""
     root = folder.resolve()
     visited = {(status.st_dev, status.st_ino)}
     waiting = [(folder, 0)]
@@ -73,13 +73,13 @@ def _inside(folder: Path, status: os.stat_result, limits: WalkLimits) -> Iterato
                 yield WalkedFile(path, skipped=_why(error))
                 continue
             if path.is_symlink() and not path.resolve().is_relative_to(root):
-                # Whoever packed the folder chose the target: it may be a key of who unpacks it.
+                # The sender of a folder chooses the target, which may be a key of the recipient.
                 yield WalkedFile(
                     path, skipped="a link out of the folder; name its target to read it"
                 )
             elif not stat.S_ISDIR(status.st_mode):
                 yield _file(path, status, limits)
-            elif path.name in _PASSED_OVER:
+            elif path.name in _SKIPPED_FOLDERS:
                 continue
             elif (status.st_dev, status.st_ino) in visited:
                 yield WalkedFile(path, skipped="a link to a folder that was read already")
@@ -92,7 +92,7 @@ def _inside(folder: Path, status: os.stat_result, limits: WalkLimits) -> Iterato
 
 
 def _file(path: Path, status: os.stat_result, limits: WalkLimits) -> WalkedFile:
-    if not stat.S_ISREG(status.st_mode):  # a pipe would be waited for, a device never ends
+    if not stat.S_ISREG(status.st_mode):  # a pipe would block, a device never ends
         return WalkedFile(path, skipped="no plain file")
     if status.st_size > limits.bytes:
         reason = f"{status.st_size:,} bytes: more than {limits.bytes:,} are not read of one file"

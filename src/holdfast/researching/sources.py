@@ -1,8 +1,8 @@
-"""Sources given → entries in the table of sources, each text stored once.
+"""Read sources into the table of sources; each text is stored once.
 
-gathering: after walking, fetching and similar. What was given is read a few at a time, in order, so
-that two runs over the same sources number them alike. A text that the store knows costs a look-up;
-a file that had to be taken apart (PDF, Word, e-book, web page) is known by the hash of its bytes.
+Sources are read a few at a time and numbered in the given order, so that equal runs number them
+alike. A text that is stored already is only looked up; a file that needs extraction (PDF, Word,
+e-book, web page) is recognised by the hash of its bytes.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from holdfast.compat import ContentStore, StoredContent
 from holdfast.compat.content_store import text_of
 from holdfast.errors import ExtractError, HoldfastError, PrivacyError, ResearchError
 from holdfast.extract import ExtractedText, FileKind, kind_of_file
-from holdfast.researching.fetching import FetchLimits, fetch
-from holdfast.researching.reading import Readings, SourceReading
 from holdfast.researching.records import Origin, SourceEntry
-from holdfast.researching.similar import Voices
-from holdfast.researching.walking import WalkLimits, files_of
+from holdfast.researching.similar import NearDuplicates
+from holdfast.researching.source_files import WalkLimits, walk_files
+from holdfast.researching.source_readings import SourceReading, SourceReadings
+from holdfast.researching.web_pages import FetchLimits, fetch
 from holdfast.store.refs import digest, parse
 from holdfast.workers import Workers
 
 STDIN = "-"
 STDIN_NAME = "standard input"
 _EXTRACTED = "extracted:1"
-"""In the name under which an extraction is kept: another number makes all of them anew."""
+"""Part of the key of stored extractions; a new number invalidates all of them."""
 _HIGH = (".gov", ".edu", ".int", ".mil", "arxiv.org", "doi.org", "nih.gov", "ietf.org", "w3.org")
 _LOW = ("reddit.com", "quora.com", "x.com", "twitter.com", "facebook.com", "tiktok.com")
 
 
 class SourceText(NamedTuple):
-    """A source that is given as a text, with a name of its own."""
+    """A source given as a named text."""
 
     name: str
     text: str
@@ -50,7 +50,7 @@ SourceGiven = str | Path | SourceText
 
 
 class SourceLimits(NamedTuple):
-    """What is read of what is given."""
+    """Limits for reading sources."""
 
     walk: WalkLimits = WalkLimits()
     fetch: FetchLimits = FetchLimits()
@@ -58,8 +58,8 @@ class SourceLimits(NamedTuple):
     at_once: int = 4
 
 
-class Lead(NamedTuple):
-    """Something to be read, or why it is not."""
+class SourceLead(NamedTuple):
+    """A source to read, or the reason why it is skipped."""
 
     name: str
     origin: Origin
@@ -69,8 +69,8 @@ class Lead(NamedTuple):
     skipped: str = ""
 
 
-class _Text(NamedTuple):
-    """What a lead gave."""
+class _ExtractedSource(NamedTuple):
+    """The text of a lead."""
 
     extracted: ExtractedText
     kind: FileKind
@@ -78,10 +78,10 @@ class _Text(NamedTuple):
     url: str = ""
 
 
-def identity_of(lead: Lead, limits: SourceLimits) -> str:
-    """What a lead leads to, as far as can be told without asking anybody: its name and its bytes.
+def lead_identity(lead: SourceLead, limits: SourceLimits) -> str:
+    """Return an identifier of a lead without network access: its name and content hash.
 
-    A run is known by these: over a file that was changed it is another one.
+    Runs are named by these, so that a changed file makes another run.
     """
     if lead.text is not None:
         contents = digest(lead.text.encode("utf-8", "replace"))
@@ -89,30 +89,30 @@ def identity_of(lead: Lead, limits: SourceLimits) -> str:
         try:
             contents = digest(_read(lead.path, limits.walk.bytes))
         except (OSError, ExtractError):
-            contents = ""  # the table of sources will say why
+            contents = ""  # the table of sources has the reason
     else:
         contents = lead.skipped
     return f"{lead.origin} {lead.name} {contents}"
 
 
-def leads_of(
+def find_leads(
     sources: Sequence[SourceGiven], limits: SourceLimits, stdin: str = ""
-) -> Iterator[Lead]:
-    """Everything that is to be read, in the order of giving."""
+) -> Iterator[SourceLead]:
+    """Yield everything that is to be read, in the given order."""
     for source in sources:
         if isinstance(source, SourceText):
-            yield Lead(source.name, "text", text=source.text)
+            yield SourceLead(source.name, "text", text=source.text)
         elif source == STDIN:
-            yield Lead(STDIN_NAME, "stdin", text=stdin)
+            yield SourceLead(STDIN_NAME, "stdin", text=stdin)
         elif isinstance(source, str) and source.startswith(("http://", "https://")):
             skipped = "" if limits.allow_urls else "URLs are not read unless --allow-urls says so"
-            yield Lead(source, "url", skipped=skipped)
+            yield SourceLead(source, "url", skipped=skipped)
         elif isinstance(source, str) and parse(source) is not None and not Path(source).exists():
-            yield Lead(source, "ref")
+            yield SourceLead(source, "ref")
         else:
-            for file in files_of(Path(source), limits.walk):
+            for file in walk_files(Path(source), limits.walk):
                 name = str(file.path).encode("utf-8", "replace").decode()
-                yield Lead(name, "file", file.path, None, file.modified, file.skipped)
+                yield SourceLead(name, "file", file.path, None, file.modified, file.skipped)
 
 
 class Gatherer:
@@ -124,28 +124,28 @@ class Gatherer:
         run: str,
         workers: Workers,
         limits: SourceLimits,
-        readings: Readings,
+        readings: SourceReadings,
     ) -> None:
         self.contents = contents
         self.run = run
         self._workers = workers
         self._limits = limits
         self._readings = readings
-        self._voices = Voices()
+        self._voices = NearDuplicates()
         self._first: dict[str, str] = {}
-        """The entry that had a text first, by the hash of the text."""
+        """The first entry with each text, by the hash of the text."""
 
     async def gather(
         self,
-        leads: Sequence[Lead],
+        leads: Sequence[SourceLead],
         save: Callable[[list[SourceEntry]], Awaitable[None]],
         *,
         numbered_from: int = 1,
         show: Callable[[str], None] = lambda _: None,
     ) -> list[SourceEntry]:
-        """Read all leads; what is read is handed to `save` a few at a time.
+        """Read all leads; entries are passed to `save` in batches.
 
-        `show` is given the name of each source once it was looked at.
+        `show` is called with the name of each source after it was read.
         """
         entries: list[SourceEntry] = []
         step = 8 * self._limits.at_once
@@ -153,19 +153,21 @@ class Gatherer:
         for begin in range(0, len(leads), step):
             batch = leads[begin : begin + step]
 
-            async def looked_at(place: int, lead: Lead) -> tuple[SourceEntry, SourceReading | None]:
+            async def read_lead(
+                place: int, lead: SourceLead
+            ) -> tuple[SourceEntry, SourceReading | None]:
                 pair = await self._entry(lead, f"S{numbered_from + place}", lane)
                 show(lead.name)
                 return pair
 
-            pairs = await asyncio.gather(*map(looked_at, count(begin), batch))
-            judged = [self._judged(entry, reading) for entry, reading in pairs]
+            pairs = await asyncio.gather(*map(read_lead, count(begin), batch))
+            judged = [self._with_repetition(entry, reading) for entry, reading in pairs]
             await save(judged)
             entries += judged
         return entries
 
-    async def take_up(self, entries: Sequence[SourceEntry]) -> None:
-        """Go on from entries that an earlier process gathered."""
+    async def resume_from(self, entries: Sequence[SourceEntry]) -> None:
+        """Continue from the entries that an earlier process gathered."""
         for entry in entries:
             if entry.status == "read":
                 content = await self.contents.get_content(entry.ref)
@@ -174,8 +176,8 @@ class Gatherer:
                     reading = await self._readings.of(entry.sha256, content.full_content)
                     self._voices.add(entry.id, reading.sketch)
 
-    def _judged(self, entry: SourceEntry, reading: SourceReading | None) -> SourceEntry:
-        """An entry with what it repeats of those before it."""
+    def _with_repetition(self, entry: SourceEntry, reading: SourceReading | None) -> SourceEntry:
+        """Return an entry with the earlier source that it repeats, if any."""
         if reading is None:
             return entry
         first = self._first.setdefault(entry.sha256, entry.id)
@@ -190,47 +192,47 @@ class Gatherer:
         return msgspec.structs.replace(entry, note=_joined(entry.note, note), voice=voice)
 
     async def _entry(
-        self, lead: Lead, number: str, lane: asyncio.Semaphore
+        self, lead: SourceLead, number: str, lane: asyncio.Semaphore
     ) -> tuple[SourceEntry, SourceReading | None]:
-        """What became of a lead, and the reading of its text if it has one."""
-        bare = SourceEntry(
+        """Return the entry of a lead, and the index of its text if it has one."""
+        blank = SourceEntry(
             id=number, name=lead.name, origin=lead.origin, status="skipped", note=lead.skipped
         )
         if lead.skipped:
-            return bare, None
+            return blank, None
         async with lane:
             try:
-                entry, text = await self._of(bare, lead)
+                entry, text = await self._read_lead(blank, lead)
                 return entry, await self._readings.of(entry.sha256, text)
             except (ExtractError, PrivacyError, ResearchError) as error:
                 stop = "" if error.what.endswith("?") else "."
                 reason = f"{error.what}{stop} {error.fix}" if error.fix else error.what
             except OSError as error:
                 reason = f"cannot be read: {error.strerror or type(error).__name__}"
-            return msgspec.structs.replace(bare, note=reason), None
+            return msgspec.structs.replace(blank, note=reason), None
 
-    async def _of(self, bare: SourceEntry, lead: Lead) -> tuple[SourceEntry, str]:
+    async def _read_lead(self, blank: SourceEntry, lead: SourceLead) -> tuple[SourceEntry, str]:
         if lead.origin == "ref":
-            return await self._of_ref(bare)
+            return await self._read_ref(blank)
         text = await self._text(lead)
-        return await self._stored(bare, lead, text), text.extracted.text
+        return await self._store(blank, lead, text), text.extracted.text
 
-    async def _of_ref(self, bare: SourceEntry) -> tuple[SourceEntry, str]:
-        """A source that is in the store already."""
+    async def _read_ref(self, blank: SourceEntry) -> tuple[SourceEntry, str]:
+        """Read a source that is in the store already."""
         try:
-            stored = await self.contents.store.get(self.contents.scope.of(self.run), bare.name)
-        except HoldfastError as error:  # damaged, or digits that fit two contents
+            stored = await self.contents.store.get(self.contents.scope.of(self.run), blank.name)
+        except HoldfastError as error:  # damaged, or an ambiguous ref
             raise ResearchError(error.what) from None
         if stored is None:
             raise ResearchError("nothing is stored under this ref")
         info = stored.info
         text = text_of(stored.data)
         entry = msgspec.structs.replace(
-            bare,
+            blank,
             status="read",
             ref=info.ref_id,
             sha256=info.sha256,
-            title=_title(text, info.meta.get("url") or bare.name),
+            title=_title(text, info.meta.get("url") or blank.name),
             kind=info.kind,
             tokens=info.tokens,
             size=info.size,
@@ -240,8 +242,8 @@ class Gatherer:
         )
         return entry, text
 
-    async def _text(self, lead: Lead) -> _Text:
-        """The text of a lead, taken out of its file where that was not done before."""
+    async def _text(self, lead: SourceLead) -> _ExtractedSource:
+        """Return the text of a lead, extracted from its file unless that is stored."""
         url = ""
         if lead.text is not None:
             data = lead.text.encode("utf-8", "replace")
@@ -249,30 +251,32 @@ class Gatherer:
             page = await fetch(lead.name, self._limits.fetch)
             data, url = page.data, page.url
         else:
-            assert lead.path is not None  # noqa: S101 - a lead to a file has one
+            assert lead.path is not None  # noqa: S101 - a file lead has a path
             data = await asyncio.to_thread(_read, lead.path, self._limits.walk.bytes)
         kind = "text" if lead.origin == "text" else kind_of_file(lead.name, data)
         if kind == "text":
-            return _Text(
+            return _ExtractedSource(
                 await asyncio.to_thread(self._workers.extract, data, kind), kind, len(data)
             )
-        return _Text(await self._extracted(data, kind, url), kind, len(data), url)
+        return _ExtractedSource(await self._extract(data, kind, url), kind, len(data), url)
 
-    async def _extracted(self, data: bytes, kind: FileKind, url: str) -> ExtractedText:
+    async def _extract(self, data: bytes, kind: FileKind, url: str) -> ExtractedText:
         scope, store = self.contents.scope, self.contents.store
         key = f"{_EXTRACTED}:{kind}:{digest(data)}"
         if (earlier := await store.summary(scope, key)) is not None:
             return msgspec.msgpack.decode(earlier, type=ExtractedText)
         extracted = await asyncio.to_thread(self._workers.extract, data, kind, url)
-        if not extracted.is_late:  # on a machine with less to do, the next run reads all of it
+        if not extracted.is_late:  # on a less busy machine the next run extracts all of it
             await store.put_summary(scope, key, msgspec.msgpack.encode(extracted))
         return extracted
 
-    async def _stored(self, bare: SourceEntry, lead: Lead, text: _Text) -> SourceEntry:
+    async def _store(
+        self, blank: SourceEntry, lead: SourceLead, text: _ExtractedSource
+    ) -> SourceEntry:
         extracted = text.extracted
         published = extracted.published if extracted.published is not None else lead.modified
         title = extracted.title or _title(extracted.text, lead.name)
-        quality = quality_of(lead, text.kind)
+        quality = estimate_quality(lead, text.kind)
         provenance = _provenance(lead, text)
         content = await self.contents.store_condensed(
             StoredContent(
@@ -290,7 +294,7 @@ class Gatherer:
             )
         )
         return msgspec.structs.replace(
-            bare,
+            blank,
             status="read",
             note=extracted.note,
             ref=content.ref_id,
@@ -305,8 +309,8 @@ class Gatherer:
         )
 
 
-def quality_of(lead: Lead, kind: FileKind) -> Quality:
-    """How good a source is, by where it comes from: what was given by hand is at least medium."""
+def estimate_quality(lead: SourceLead, kind: FileKind) -> Quality:
+    """Return the quality of a source by its origin; files given by the user are at least medium."""
     if lead.origin not in ("url", "search"):
         return Quality.UNKNOWN if lead.origin == "stdin" else Quality.MEDIUM
     host = (urlsplit(lead.name).hostname or "").lower()
@@ -320,20 +324,20 @@ def quality_of(lead: Lead, kind: FileKind) -> Quality:
 def _read(path: Path, most: int) -> bytes:
     with path.open("rb") as file:
         data = file.read(most + 1)
-    if len(data) > most:  # it grew since it was looked at
+    if len(data) > most:  # the file has grown since it was listed
         raise ExtractError(f"more than {most:,} bytes are not read of one file")
     return data
 
 
 def _title(text: str, name: str) -> str:
-    """The first heading of Markdown, else the file's name without what it ends with."""
+    """Return the first Markdown heading, or the file's name without its extension."""
     head = text[:2_000].lstrip().partition("\n")[0].strip()
     if head.startswith("# "):
         return head[2:].strip()[:200]
     return Path(name).stem if "://" not in name else name
 
 
-def _provenance(lead: Lead, text: _Text) -> str:
+def _provenance(lead: SourceLead, text: _ExtractedSource) -> str:
     parts = [text.url or lead.origin, text.kind, f"{text.size:,} bytes"]
     if lead.modified:
         parts.append(f"changed {datetime.fromtimestamp(lead.modified, UTC):%Y-%m-%d}")

@@ -1,8 +1,7 @@
-"""The steps of a run as entries of a journal: what was done is gone on from, whoever was killed.
+"""The steps of a run as journal entries, from which a killed run resumes.
 
-saving: after records. An entry is written when its step is done and never changed; the state is
-what all entries come to. Two processes that go on from one run are told apart: the second to write
-is refused.
+An entry is written after its step and never changed; the state is the result of all entries. If two
+processes resume one run, the second to write is rejected.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from holdfast.allocate import ContentFidelityRecord
 from holdfast.errors import ResearchError
 from holdfast.researching.records import (
     Finding,
+    ModelUsage,
     ResearchState,
     SearchHit,
     SourceEntry,
-    Statement,
-    Usage,
+    SummarySentence,
 )
 from holdfast.store import Scope, Store
 from holdfast.store.refs import digest
@@ -27,69 +26,78 @@ from holdfast.store.refs import digest
 _JOURNAL = "research"
 
 
-class Begun(msgspec.Struct, frozen=True, tag="begun"):
-    """A run began: what is asked, and when."""
+class RunStart(msgspec.Struct, frozen=True, tag="begun"):
+    """The start of a run: question and time."""
 
     question: str
     now: float
 
 
-class Planned(msgspec.Struct, frozen=True, tag="planned"):
-    """The questions in the question."""
+class PlanStep(msgspec.Struct, frozen=True, tag="planned"):
+    """The sub-questions of the question."""
 
     sub_questions: tuple[str, ...]
-    usage: Usage = Usage()
+    usage: ModelUsage = ModelUsage()
 
 
-class Searched(msgspec.Struct, frozen=True, tag="searched"):
-    """A search was asked for pages; a service may name others the next time."""
+class SearchStep(msgspec.Struct, frozen=True, tag="searched"):
+    """The results of web searches, recorded because a repeated search may return others."""
 
     hits: tuple[SearchHit, ...]
     warnings: tuple[str, ...] = ()
 
 
-class Gathered(msgspec.Struct, frozen=True, tag="gathered"):
-    """Some sources were read."""
+class GatherStep(msgspec.Struct, frozen=True, tag="gathered"):
+    """A batch of sources that were read."""
 
     sources: tuple[SourceEntry, ...]
 
 
-class GatheredAll(msgspec.Struct, frozen=True, tag="gathered_all"):
-    """All sources were read."""
+class GatherEnd(msgspec.Struct, frozen=True, tag="gathered_all"):
+    """The end of gathering: all sources were read."""
 
 
-class Analysed(msgspec.Struct, frozen=True, kw_only=True, tag="analysed"):
-    """One question was answered as far as the sources go."""
+class AnalysisStep(msgspec.Struct, frozen=True, kw_only=True, tag="analysed"):
+    """The findings on one question."""
 
     question: int
     findings: tuple[Finding, ...]
     fidelity: dict[str, ContentFidelityRecord] = {}
-    usage: Usage = Usage()
+    usage: ModelUsage = ModelUsage()
     warnings: tuple[str, ...] = ()
 
 
-class Refined(msgspec.Struct, frozen=True, tag="refined"):
-    """What is still missing was asked for; no new questions end the refinement."""
+class RefinementStep(msgspec.Struct, frozen=True, tag="refined"):
+    """The new questions of a refinement; none if the answer is complete."""
 
     sub_questions: tuple[str, ...]
-    usage: Usage = Usage()
+    usage: ModelUsage = ModelUsage()
 
 
-class Synthesised(msgspec.Struct, frozen=True, kw_only=True, tag="synthesised"):
-    """The findings were settled, and a model's summary of them checked."""
+class SynthesisStep(msgspec.Struct, frozen=True, kw_only=True, tag="synthesised"):
+    """The numbered findings, and the checked summary of a model."""
 
     findings: tuple[Finding, ...]
-    summary: tuple[Statement, ...] = ()
+    summary: tuple[SummarySentence, ...] = ()
     fidelity: dict[str, ContentFidelityRecord] = {}
-    usage: Usage = Usage()
+    usage: ModelUsage = ModelUsage()
     warnings: tuple[str, ...] = ()
 
 
-Step = Begun | Planned | Searched | Gathered | GatheredAll | Analysed | Refined | Synthesised
+Step = (
+    RunStart
+    | PlanStep
+    | SearchStep
+    | GatherStep
+    | GatherEnd
+    | AnalysisStep
+    | RefinementStep
+    | SynthesisStep
+)
 
 
-class Record:
-    """The journal of one run, and the state that it comes to."""
+class RunRecord:
+    """The journal of one run and its resulting state."""
 
     def __init__(self, store: Store, scope: Scope, run: str) -> None:
         self._store, self._scope = store, scope.of(run)
@@ -103,13 +111,13 @@ class Record:
         self._next = 1
 
     async def open(self, *, resume: bool) -> None:
-        """Go on from what is written, or begin anew.
+        """Resume from the journal, or start a new run.
 
         Raises:
-            ResearchError: there is nothing to go on from.
+            ResearchError: if there is nothing to resume.
         """
         if not resume:
-            await self._begin_anew()
+            await self._start_new()
             return
         entries = await self._store.journal.read(self._scope, _JOURNAL)
         if not entries:
@@ -122,16 +130,16 @@ class Record:
             self._apply(msgspec.json.decode(entry.data, type=Step))
         self._next = entries[-1].sequence + 1
 
-    async def _begin_anew(self) -> None:
+    async def _start_new(self) -> None:
         session = await self._store.session(self._scope)
         if session is not None and session.closed_at is not None:
-            # What a closed run used may go within the hour, and this run will use it: a session
-            # cannot be opened again, so that it begins without what the closed one left.
+            # The contents of a closed run may be deleted within the hour, and a session cannot be
+            # reopened. So the new run starts without them.
             await self._store.delete_session(self._scope)
         await self._store.journal.forget(self._scope, _JOURNAL)
 
     async def add(self, step: Step) -> None:
-        """Write a step down; then it is done."""
+        """Append a step; it is durable when this returns."""
         data = msgspec.json.encode(step)
         self._next = await self._store.journal.append(
             self._scope, _JOURNAL, [data], expect=self._next
@@ -141,39 +149,39 @@ class Record:
     def _apply(self, step: Step) -> None:
         state = self.state
         match step:
-            case Begun(question, now):
+            case RunStart(question, now):
                 state.query, state.now = question, now
-            case Planned(sub_questions):
+            case PlanStep(sub_questions):
                 state.sub_questions = sub_questions
-            case Searched(hits):
+            case SearchStep(hits):
                 self.searched = True
                 state.search_hits.extend(hits)
-            case Gathered(sources):
+            case GatherStep(sources):
                 state.sources.extend(sources)
-                state.search_hits = _fetched(state.search_hits, sources)
-            case GatheredAll():
+                state.search_hits = _with_refs(state.search_hits, sources)
+            case GatherEnd():
                 self.gathered = True
-            case Analysed():
+            case AnalysisStep():
                 self.analysed.add(step.question)
                 state.findings.extend(step.findings)
                 state.note(step.fidelity)
-            case Refined(sub_questions):
+            case RefinementStep(sub_questions):
                 self.refinements.append(sub_questions)
                 state.sub_questions += sub_questions
                 state.rounds += bool(sub_questions)
-            case Synthesised():
+            case SynthesisStep():
                 self.synthesised = True
                 state.findings = list(step.findings)
                 state.summary = step.summary
                 state.note(step.fidelity)
-        if isinstance(step, Planned | Analysed | Refined | Synthesised):
+        if isinstance(step, PlanStep | AnalysisStep | RefinementStep | SynthesisStep):
             state.usage += step.usage
-        if isinstance(step, Searched | Analysed | Synthesised):
+        if isinstance(step, SearchStep | AnalysisStep | SynthesisStep):
             state.warnings.extend(step.warnings)
 
 
-def _fetched(hits: Sequence[SearchHit], sources: Sequence[SourceEntry]) -> list[SearchHit]:
-    """Hits with the refs of the pages that were fetched for them (003-41)."""
+def _with_refs(hits: Sequence[SearchHit], sources: Sequence[SourceEntry]) -> list[SearchHit]:
+    """Return hits with the refs of their fetched pages."""
     refs = {entry.name: entry.ref for entry in sources if entry.origin == "search" and entry.ref}
     return [
         msgspec.structs.replace(hit, content_citation_id=refs.get(hit.url, hit.content_citation_id))
@@ -182,13 +190,13 @@ def _fetched(hits: Sequence[SearchHit], sources: Sequence[SourceEntry]) -> list[
 
 
 async def is_recorded(store: Store, scope: Scope, run: str) -> bool:
-    """Whether a store has the steps of a run."""
+    """Return whether a store has the steps of a run."""
     return _JOURNAL in await store.journal.names(scope.of(run))
 
 
-async def gathered_by(store: Store, scope: Scope, run: str) -> dict[str, SourceEntry]:
-    """The sources of a run by their ids; none if the store has no record of it."""
-    record = Record(store, scope, run)
+async def read_gathered(store: Store, scope: Scope, run: str) -> dict[str, SourceEntry]:
+    """Return the sources of a run by id; none if the store has no record of it."""
+    record = RunRecord(store, scope, run)
     try:
         await record.open(resume=True)
     except ResearchError:
@@ -196,6 +204,6 @@ async def gathered_by(store: Store, scope: Scope, run: str) -> dict[str, SourceE
     return {entry.id: entry for entry in record.state.sources}
 
 
-def run_of(parts: Sequence[str]) -> str:
-    """The name of a run: the same for the same question, options and contents of sources."""
+def run_name(parts: Sequence[str]) -> str:
+    """Return the name of a run, which is equal for equal question, options and source contents."""
     return f"research-{digest(msgspec.json.encode(parts))[:16]}"

@@ -1,8 +1,7 @@
-"""A model asked within a budget: every call counted, its failures told, its answers taken apart.
+"""Calls to a model within a budget, and parsers of its answers.
 
-asking: after prompts. Room for the synthesis is set aside first: an analysis may spend only what is
-left, so that a report always comes out. An answer is text of a stranger's; it is read line by line,
-and what is not of the form that was asked for is passed over.
+Tokens for the synthesis are reserved, so that there is always a report. Answers are untrusted: they
+are parsed line by line, and lines of another form are skipped.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ import msgspec
 
 from holdfast.errors import ModelError
 from holdfast.models.protocol import CompletionModel
-from holdfast.researching.composing import Count
 from holdfast.researching.prompts import SYSTEM
-from holdfast.researching.records import Usage
+from holdfast.researching.records import ModelUsage
+from holdfast.researching.report_budget import Count
 
 _MOST_LINES = 200
 _MOST_CLAIM = 600
@@ -26,23 +25,23 @@ _BULLET = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.)])\s+")
 _NONE = "nothing"
 
 
-class SpentError(ModelError):
+class BudgetSpentError(ModelError):
     """The budget of the run is used up."""
 
 
-class Claimed(NamedTuple):
-    """What a model says that a source says."""
+class ModelClaim(NamedTuple):
+    """A claim that a model makes about a source."""
 
     claim: str
     source: str
     quote: str
 
 
-class Asker:
-    """A model, and what it may still cost."""
+class BudgetedModel:
+    """A model with the budget that remains for it."""
 
     def __init__(
-        self, model: CompletionModel, count: Count, budget: int | None, spent: Usage
+        self, model: CompletionModel, count: Count, budget: int | None, spent: ModelUsage
     ) -> None:
         self.model = model
         self.count = count
@@ -50,26 +49,27 @@ class Asker:
         self._spent = spent.tokens
         self._reserved = min(model.window, budget // 3) if budget else 0
         self.answer_tokens = max(64, min(2_000, model.window // 8))
-        """Room for an answer, in every phase."""
+        """Maximum tokens of an answer, in every phase."""
 
     @property
     def context(self) -> int:
-        """What a prompt may have."""
+        """Return the maximum tokens of a prompt."""
         return max(self.model.window - self.answer_tokens, 0)
 
-    async def ask(self, prompt: str, *, last: bool = False) -> tuple[str, Usage]:
-        """Ask once; `last` may use what was set aside for it.
+    async def ask(self, prompt: str, *, last: bool = False) -> tuple[str, ModelUsage]:
+        """Call the model once; the last call may use the reserve.
 
         Raises:
-            ModelError: there was no usable answer, or no budget.
+            ModelError: if there is no usable answer or no budget.
         """
         size = self.count(SYSTEM) + self.count(prompt) + self.answer_tokens
-        kept_back = 0 if last else self._reserved
-        if self._budget is not None and self._spent + size > self._budget - kept_back:
-            raise SpentError("the budget is used up", where=self.model.name)
-        self._spent += size  # before the answer, so that calls at once cannot overdraw it
+        reserved = 0 if last else self._reserved
+        if self._budget is not None and self._spent + size > self._budget - reserved:
+            raise BudgetSpentError("the budget is used up", where=self.model.name)
+        # before the answer, so that concurrent calls cannot overdraw the budget
+        self._spent += size
         completion = await self.model.complete(prompt, system=SYSTEM, max_tokens=self.answer_tokens)
-        usage = Usage(
+        usage = ModelUsage(
             calls=1,
             input_tokens=completion.input_tokens or size - self.answer_tokens,
             output_tokens=completion.output_tokens or self.count(completion.text),
@@ -78,10 +78,10 @@ class Asker:
         return completion.text, usage
 
 
-def claims_in(answer: str) -> list[Claimed]:
-    """The claims of an answer, each of the form that was asked for."""
+def parse_claims(answer: str) -> list[ModelClaim]:
+    """Return the claims of an answer that have the required form."""
     return [
-        Claimed(_plain(claim), source.strip().strip("[]"), quote)
+        ModelClaim(_plain(claim), source.strip().strip("[]"), quote)
         for value in _objects(answer)
         if isinstance(claim := value.get("claim"), str)
         and isinstance(source := value.get("source"), str)
@@ -91,13 +91,13 @@ def claims_in(answer: str) -> list[Claimed]:
     ]
 
 
-def actions_in(answer: str) -> list[dict[str, Any]]:
-    """The actions that an answer asks for, with their parameters."""
+def parse_actions(answer: str) -> list[dict[str, Any]]:
+    """Return the actions that an answer requests, with their parameters."""
     return [value for value in _objects(answer) if isinstance(value.get("action"), str)]
 
 
-def questions_in(answer: str, most: int) -> tuple[str, ...]:
-    """The questions of an answer, one per line; none if it says that nothing is missing."""
+def parse_questions(answer: str, most: int) -> tuple[str, ...]:
+    """Return an answer's questions, one per line; none if it reports nothing missing."""
     lines = (_plain(_BULLET.sub("", line)) for line in answer.splitlines()[:_MOST_LINES])
     questions = [line for line in lines if 8 <= len(line) <= 300 and "{" not in line]
     if any(line.lower().startswith(_NONE) for line in answer.split("\n")):
@@ -105,8 +105,8 @@ def questions_in(answer: str, most: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(questions))[:most]
 
 
-def markers_in(sentence: str) -> tuple[str, tuple[str, ...]]:
-    """A sentence without its markers, and the findings that they name."""
+def split_markers(sentence: str) -> tuple[str, tuple[str, ...]]:
+    """Return a sentence without its markers, and the finding ids in them."""
     names = [name.strip() for each in _MARKERS.findall(sentence) for name in each.split(",")]
     return _plain(_MARKERS.sub("", sentence)).replace(" .", "."), tuple(dict.fromkeys(names))
 
@@ -116,7 +116,7 @@ def _plain(text: str) -> str:
 
 
 def _objects(answer: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects that stand alone in lines, a comma or a bullet beside them."""
+    """Yield the JSON objects in lines of their own, optionally after a bullet or before a comma."""
     for line in answer.splitlines()[:_MOST_LINES]:
         begin, end = line.find("{"), line.rfind("}")
         if 0 <= begin < end:

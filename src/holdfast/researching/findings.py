@@ -1,8 +1,8 @@
-"""Passages → findings, without a model: the best of each question, each said once.
+"""Turn passages into findings without a model: the best of each question, without repetitions.
 
-finding: after ranking and places. A claim is a passage as it stands. Passages that say the same are
-one finding with several places; those that say the same with another number or date contradict each
-other, and are shown side by side.
+A claim is a quoted passage. Passages that state the same are merged into one finding with several
+places. Passages that state it with another number or date contradict each other and are shown
+together.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from holdfast.allocate import Confidence
-from holdfast.researching.index import PassageIndex, names_in
+from holdfast.researching.index import PassageIndex, find_names
 from holdfast.researching.passages import sentences
 from holdfast.researching.places import SourceContent
 from holdfast.researching.ranking import rank
@@ -24,58 +24,59 @@ from holdfast.search.words import terms_of, words_of
 from holdfast.summarise.measures import Figure, ascii_digits, figure_at
 
 _MOST = 400
-"""Findings of one question: more than any report has room for."""
+"""Maximum findings per question: more than any report has room for."""
 _LEAST_SCORE = 0.03
-"""Of the best passage's: what has less shares a common word with the question."""
+"""Share of the best passage's score; with less, a passage only shares a common word."""
 _LEAST_IN_LONG = 0.1
-"""The same in a long source: there a passage speaks for itself, while in a short one it is borne by
-what stands beside it (`He was born in 1911`). Else a log fills the report with its other lines."""
+"""The same for a long source. A passage of a short one may need its neighbours (`He was born in
+1911`); in a long one, such as a log, weak passages would fill the report with unrelated lines."""
 _LONG = 16
-"""Passages from which a source is long."""
+"""Number of passages from which a source is long."""
 _SAME = 0.85
-"""The share of words in common from which two passages are one statement."""
+"""Share of common words above which two passages state the same."""
 _ABOUT_THE_SAME = 0.75
-"""The share of the shorter sentence's words in the other, where two may contradict each other."""
+"""Share of the shorter sentence's words in the other one, above which they may contradict each
+other."""
 _FEWEST_SHARED = 3
 _MOST_COMPARED = 300
 _GOOD = 0.5
 
 
-class _Stated(NamedTuple):
-    """A number that a passage states, and the words on both sides of it."""
+class _StatedNumber(NamedTuple):
+    """A number in a passage, and the words before and after it."""
 
     figure: Figure
     before: str
-    behind: str
+    after: str
 
-    def is_of_same(self, other: _Stated) -> bool:
-        """Whether both numbers are of the same thing: of one unit, or beside the same word.
+    def is_of_same(self, other: _StatedNumber) -> bool:
+        """Return whether both numbers have the same unit, or the same word beside them.
 
-        In a row of a table, or a line of a log, a number alone is of anything.
+        Without either, as in a table row or a log line, a number may measure anything.
         """
         if self.figure.marks != other.figure.marks:
             return False
         return bool(
             self.figure.marks
             or (self.before and self.before == other.before)
-            or (self.behind and self.behind == other.behind)
+            or (self.after and self.after == other.after)
         )
 
 
 class _Gist(NamedTuple):
-    """What a passage says, to be compared."""
+    """The content of a passage, for comparisons."""
 
     words: frozenset[int]
     names: frozenset[int]
-    stated: frozenset[_Stated]
+    stated: frozenset[_StatedNumber]
 
     @property
     def figures(self) -> frozenset[Figure]:
-        """The numbers alone."""
+        """Return the numbers alone."""
         return frozenset(each.figure for each in self.stated)
 
 
-def find(
+def find_passages(
     questions: Sequence[str],
     index: PassageIndex,
     contents: Sequence[SourceContent],
@@ -84,9 +85,10 @@ def find(
     also: Iterable[str] = (),
     most_tokens: int = 1_000_000,
 ) -> list[Finding]:
-    """The findings on each question, the best first; `first` is the number of the first question.
+    """Return the findings on each question, best first; `first` is the first question's number.
 
-    At most so many tokens are taken, estimated by four characters each: no report holds more.
+    Findings of at most `most_tokens` tokens are returned, estimated at four characters per token:
+    no report has room for more.
     """
     findings: list[Finding] = []
     quoted: set[int] = set()
@@ -119,11 +121,11 @@ def find(
     return findings
 
 
-def settle(findings: Sequence[Finding], voices: Mapping[str, str]) -> list[Finding]:
-    """Findings without repetitions, with what contradicts each, how sure each is, and a number.
+def number_findings(findings: Sequence[Finding], voices: Mapping[str, str]) -> list[Finding]:
+    """Merge repeated findings, add contradictions and confidence, and number them.
 
-    They stand in the order of the questions, the best of each first.
-    `voices` names for a source the one that it repeats: two of one voice confirm nothing.
+    They are ordered by question, best first. `voices` maps a source to the one that it repeats: two
+    sources with the same voice do not confirm each other.
     """
     distinct = sorted(_distinct(findings), key=lambda each: (each.question, -each.score))
     contradictions = _contradictions(distinct)
@@ -139,7 +141,7 @@ def settle(findings: Sequence[Finding], voices: Mapping[str, str]) -> list[Findi
 
 
 def _distinct(findings: Sequence[Finding]) -> list[Finding]:
-    """Equal statements as one; nearly equal ones too, if their figures and names are the same."""
+    """Merge findings that are equal, or nearly equal with the same figures and names."""
     distinct: list[Finding] = []
     gists: list[_Gist] = []
     by_words: dict[tuple[int, ...], int] = {}
@@ -150,9 +152,9 @@ def _distinct(findings: Sequence[Finding]) -> list[Finding]:
         place = by_words.get(tuple(terms))
         if place is None:
             near = by_term.get(max(terms, default=0), [])[:20]  # equal texts share every word
-            place = next((n for n in near if _is_same(gist, gists[n])), None)
+            place = next((n for n in near if _states_same(gist, gists[n])), None)
         if place is not None:
-            distinct[place] = _united(distinct[place], finding)
+            distinct[place] = _merge(distinct[place], finding)
             continue
         by_words[tuple(terms)] = len(distinct)
         by_term.setdefault(max(terms, default=0), []).append(len(distinct))
@@ -161,10 +163,10 @@ def _distinct(findings: Sequence[Finding]) -> list[Finding]:
     return distinct
 
 
-def _united(finding: Finding, repetition: Finding) -> Finding:
-    """One finding with the places of both, under the question that it answers better.
+def _merge(finding: Finding, repetition: Finding) -> Finding:
+    """Return one finding with the places of both, under the question that it answers better.
 
-    What is the best answer to two stands under the later one, which may have no other.
+    The best answer to two questions goes under the later one, which may have no other.
     """
     places = {(quote.ref, quote.start, quote.stop): quote for quote in finding.supporting}
     for quote in repetition.supporting:
@@ -179,12 +181,12 @@ def _united(finding: Finding, repetition: Finding) -> Finding:
 
 
 def _gist(text: str, terms: Sequence[int]) -> _Gist:
-    names = frozenset(terms_of(word for name in names_in(text) for word in words_of(name)))
+    names = frozenset(terms_of(word for name in find_names(text) for word in words_of(name)))
     return _Gist(frozenset(terms), names, frozenset(_stated(text)))
 
 
-def _stated(text: str) -> Iterator[_Stated]:
-    """The numbers of a text with their units and what is beside them."""
+def _stated(text: str) -> Iterator[_StatedNumber]:
+    """Yield the numbers of a text with their units and neighbouring words."""
     in_plain = ascii_digits(text)
     words = words_of(in_plain)
     at = 0
@@ -193,22 +195,22 @@ def _stated(text: str) -> Iterator[_Stated]:
         if word[:1].isdigit():
             figure = figure_at(in_plain, at, at + len(word))
             if figure is not None:
-                yield _Stated(figure, _word_at(words, place - 1), _word_at(words, place + 1))
+                yield _StatedNumber(figure, _word_at(words, place - 1), _word_at(words, place + 1))
         at += len(word)
 
 
 def _word_at(words: Sequence[str], place: int) -> str:
-    """A word in small letters; nothing where there is none, or a number."""
+    """Return a word in lower case; empty if there is none or it is a number."""
     word = words[place].lower() if 0 <= place < len(words) else ""
     return "" if any(map(str.isdigit, word)) else word
 
 
-def _is_same(first: _Gist, second: _Gist) -> bool:
+def _states_same(first: _Gist, second: _Gist) -> bool:
     return first.figures == second.figures and _common(first.words, second.words) >= _SAME
 
 
 def _common(first: frozenset[int], second: frozenset[int]) -> float:
-    """The share of all words that both have."""
+    """Return the share of all words that both have."""
     union = len(first | second)
     return len(first & second) / union if union else 0.0
 
@@ -221,23 +223,25 @@ class _Sentence(NamedTuple):
     quote: Quote
     gist: _Gist
     other_words: frozenset[int]
-    """Without its numbers."""
+    """The words without numbers."""
 
 
 def _contradictions(findings: Sequence[Finding]) -> dict[int, tuple[Quote, ...]]:
-    """For each finding, by its place, the quotes that state another number of the same thing."""
+    """Return, by finding index, the quotes that state another number for the same thing."""
     stated = [s for n, f in enumerate(findings) for s in _sentences(n, f)][:_MOST_COMPARED]
     by_finding: dict[int, dict[tuple[str, int], Quote]] = {}
     for first, second in combinations(stated, 2):
         if first.quote.source != second.quote.source and _disagree(first, second):
-            for here, there in ((first, second), (second, first)):
-                quotes = by_finding.setdefault(here.finding, {})
-                quotes[there.quote.ref, there.quote.start] = there.quote
+            for first_sentence, second_sentence in ((first, second), (second, first)):
+                quotes = by_finding.setdefault(first_sentence.finding, {})
+                quotes[second_sentence.quote.ref, second_sentence.quote.start] = (
+                    second_sentence.quote
+                )
     return {number: tuple(quotes.values()) for number, quotes in by_finding.items()}
 
 
 def _sentences(number: int, finding: Finding) -> Iterable[_Sentence]:
-    """The sentences of a finding that state a number, each with its own place."""
+    """Yield the sentences of a finding that state a number."""
     quote = finding.supporting[0]
     for start, stop in sentences(quote.text, 0, len(quote.text)):
         text = quote.text[start:stop]
@@ -249,7 +253,7 @@ def _sentences(number: int, finding: Finding) -> Iterable[_Sentence]:
 
 
 def _disagree(first: _Sentence, second: _Sentence) -> bool:
-    """Whether two sentences are about the same, and state different values in the same unit."""
+    """Return whether two sentences give one thing different values in the same unit."""
     names, other_names = first.gist.names, second.gist.names
     if not (names <= other_names or other_names <= names):
         return False

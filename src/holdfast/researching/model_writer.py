@@ -1,8 +1,7 @@
-"""Findings → a model's summary of them, of which only sentences stay that the findings bear out.
+"""A model's plan, refinement and summary; only summary sentences that findings support are kept.
 
-synthesising: after agents. Findings go into the prompt first and whole, sources behind them and
-harder compressed (000-58). In a refinement what was found so far is one item that may shrink, so
-that rounds cannot grow without bound (000-60).
+The prompt has the findings first and in full, and the sources after them, compressed more. In a
+refinement the earlier findings are one item that may shrink, so that prompts do not grow per round.
 """
 
 from __future__ import annotations
@@ -14,37 +13,39 @@ from holdfast.allocate import ContentItem, ContextBudgetManager
 from holdfast.allocate.phases import budget_of_context
 from holdfast.budget import PhaseBudget
 from holdfast.errors import AllocationError, ModelError
-from holdfast.researching.agents import is_borne
-from holdfast.researching.asking import Asker, markers_in, questions_in
+from holdfast.researching.agents import is_supported
+from holdfast.researching.model_calls import BudgetedModel, parse_questions, split_markers
 from holdfast.researching.places import SourceContent
-from holdfast.researching.planning import MOST
 from holdfast.researching.prompts import PLAN, REFINE, SYNTHESISE, SYSTEM
-from holdfast.researching.records import Finding, ResearchState, Statement, Usage
-from holdfast.researching.saving import Planned, Refined, Synthesised
+from holdfast.researching.records import Finding, ModelUsage, ResearchState, SummarySentence
+from holdfast.researching.run_record import PlanStep, RefinementStep, SynthesisStep
+from holdfast.researching.sub_questions import MOST
 from holdfast.settings import Settings
 from holdfast.summarise.support import sentences_of
 
 _NEW_QUESTIONS = 3
 
 
-class Writer:
-    """Plans, looks for what is missing, and sums up, by a model."""
+class ModelWriter:
+    """Plans, refines and summarises with a model."""
 
-    def __init__(self, asker: Asker, manager: ContextBudgetManager, settings: Settings) -> None:
+    def __init__(
+        self, asker: BudgetedModel, manager: ContextBudgetManager, settings: Settings
+    ) -> None:
         self.asker = asker
         self.manager = manager
         self.settings = settings
 
-    async def plan(self, question: str, by_rules: Sequence[str]) -> Planned:
-        """The questions in a question; those of the rules where the model gives none."""
+    async def plan(self, question: str, by_rules: Sequence[str]) -> PlanStep:
+        """Return the model's sub-questions; those of the rules if it returns none."""
         try:
             answer, usage = await self.asker.ask(PLAN.format(question=question, most=MOST))
         except ModelError:
-            return Planned(tuple(by_rules), Usage(failures=1))
-        return Planned(questions_in(answer, MOST) or tuple(by_rules), usage)
+            return PlanStep(tuple(by_rules), ModelUsage(failures=1))
+        return PlanStep(parse_questions(answer, MOST) or tuple(by_rules), usage)
 
-    async def refine(self, state: ResearchState, number: int) -> Refined:
-        """Questions that are still open, none of which was asked before."""
+    async def refine(self, state: ResearchState, number: int) -> RefinementStep:
+        """Return questions that are still open and were not asked before."""
         words = REFINE.format(question=state.query, most=_NEW_QUESTIONS)
         claims = "\n".join(f"- {finding.claim}" for finding in state.findings)
         context = ContentItem(source_id="findings", content=claims or "Nothing.", kind="context")
@@ -55,21 +56,21 @@ class Writer:
             )
             answer, usage = await self.asker.ask(f"{words}\n{allocation.text}")
         except (ModelError, AllocationError):
-            return Refined((), Usage(failures=1))
+            return RefinementStep((), ModelUsage(failures=1))
         earlier = {" ".join(question.lower().split()) for question in state.sub_questions}
-        questions = [q for q in questions_in(answer, _NEW_QUESTIONS) if q.lower() not in earlier]
-        return Refined(tuple(questions), usage)
+        questions = [q for q in parse_questions(answer, _NEW_QUESTIONS) if q.lower() not in earlier]
+        return RefinementStep(tuple(questions), usage)
 
     async def summarise(
         self,
         state: ResearchState,
         findings: Sequence[Finding],
         contents: Mapping[str, SourceContent],
-    ) -> Synthesised:
-        """The settled findings, and the sentences on them that hold."""
+    ) -> SynthesisStep:
+        """Return the numbered findings, and the model's sentences that they support."""
         words = SYNTHESISE.format(question=state.query)
         cited = {quote.source for finding in findings for quote in finding.supporting}
-        items = [_of_finding(finding) for finding in findings]
+        items = [_finding_item(finding) for finding in findings]
         items += [
             ContentItem(source_id=entry.id, content=contents[entry.id].text, quality=entry.quality)
             for entry in state.readable
@@ -84,22 +85,22 @@ class Writer:
                 context=state.query,
             )
         except AllocationError as error:
-            return Synthesised(findings=tuple(findings), warnings=(f"no summary: {error.what}",))
+            return SynthesisStep(findings=tuple(findings), warnings=(f"no summary: {error.what}",))
         try:
             answer, usage = await self.asker.ask(f"{words}\n{allocation.text}", last=True)
         except ModelError as error:
-            return Synthesised(
+            return SynthesisStep(
                 findings=tuple(findings),
                 fidelity=allocation.fidelity_metadata,
-                usage=Usage(failures=1),
+                usage=ModelUsage(failures=1),
                 warnings=(f"no summary: {error.what}",),
             )
-        summary, refused = _checked(answer, findings)
-        return Synthesised(
+        summary, refused = _check_sentences(answer, findings)
+        return SynthesisStep(
             findings=tuple(findings),
             summary=summary,
             fidelity=allocation.fidelity_metadata,
-            usage=usage + Usage(refused_claims=refused),
+            usage=usage + ModelUsage(refused_claims=refused),
         )
 
     def _room(self, phase: str, words: str) -> PhaseBudget:
@@ -107,7 +108,7 @@ class Writer:
         return budget_of_context(phase, self.asker.context, self.settings, around=around)
 
 
-def _of_finding(finding: Finding) -> ContentItem:
+def _finding_item(finding: Finding) -> ContentItem:
     quotes = "\n".join(f"“{quote.text}” ({quote.source})" for quote in finding.supporting)
     against = "".join(f"\nbut {q.source}: “{q.text}”" for q in finding.contradicting)
     return ContentItem(
@@ -119,24 +120,26 @@ def _of_finding(finding: Finding) -> ContentItem:
     )
 
 
-def _checked(answer: str, findings: Sequence[Finding]) -> tuple[tuple[Statement, ...], int]:
-    """The sentences that name findings which bear them out, and how many do not."""
+def _check_sentences(
+    answer: str, findings: Sequence[Finding]
+) -> tuple[tuple[SummarySentence, ...], int]:
+    """Return the sentences whose findings support them, and the number of others."""
     quotes = {f.id: "\n".join(q.text for q in f.supporting) for f in findings}
-    statements: list[Statement] = []
+    statements: list[SummarySentence] = []
     refused = 0
-    for sentence in sentences_of(_behind_marks(answer)):
-        text, names = markers_in(sentence.text)
+    for sentence in sentences_of(_move_markers(answer)):
+        text, names = split_markers(sentence.text)
         is_cited = bool(names) and all(name in quotes for name in names)
-        if is_cited and text and is_borne(text, "\n".join(quotes[name] for name in names)):
-            statements.append(Statement(text=text, findings=names))
+        if is_cited and text and is_supported(text, "\n".join(quotes[name] for name in names)):
+            statements.append(SummarySentence(text=text, findings=names))
         elif text:
             refused += 1
     return tuple(statements), refused
 
 
-_BEHIND = re.compile(r"([.!?])((?:\s?\[F\d[^\]\n]{0,300}\])+)")
+_AFTER_STOP = re.compile(r"([.!?])((?:\s?\[F\d[^\]\n]{0,300}\])+)")
 
 
-def _behind_marks(answer: str) -> str:
-    """`It failed. [F1]` as `It failed [F1].`: markers behind a full stop belong before it."""
-    return _BEHIND.sub(r" \2\1", answer)
+def _move_markers(answer: str) -> str:
+    """Move markers before the full stop: `It failed. [F1]` becomes `It failed [F1]`."""
+    return _AFTER_STOP.sub(r" \2\1", answer)
