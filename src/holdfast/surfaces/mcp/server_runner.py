@@ -1,8 +1,8 @@
-"""The server or the gateway, run: over standard input and output, or over HTTP.
+"""Run the server or the gateway over standard input and output or over HTTP.
 
-running: the last word of mcp. Over HTTP it listens on this machine alone unless it has a token,
-answers to no host name or origin that it was not given (a page in a browser could otherwise reach
-it under a name of its own), and reads no request over a bound.
+Over HTTP it listens on this machine only, unless it has a token. It accepts only known host names
+and origins (otherwise a page in a browser could reach it by DNS rebinding), and limits request
+sizes.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from holdfast.store import Scope
 from holdfast.surfaces.mcp import pipe
 from holdfast.surfaces.mcp.catalog import Listing
 from holdfast.surfaces.mcp.config import ServerSpec
-from holdfast.surfaces.mcp.gateway import Gateway, GatewayOptions, window_of
+from holdfast.surfaces.mcp.gateway import Gateway, GatewayOptions, model_window
+from holdfast.surfaces.mcp.handlers import gateway_server, own_server
 from holdfast.surfaces.mcp.host import HostServer
-from holdfast.surfaces.mcp.serving import gateway_server, own_server
 
 _LOCAL = ("127.0.0.1", "localhost", "[::1]")
 _LOCAL_ADDRESSES = ("127.0.0.1", "localhost", "::1")
 
 
 @asynccontextmanager
-async def opened(
+async def open_server(
     settings: Settings, specs: Sequence[ServerSpec] | None, scope: Scope, listing: Listing
 ) -> AsyncIterator[HostServer]:
-    """The server, or with servers behind it the gateway, over the store of the settings."""
+    """Yield the server or, with servers behind it, the gateway."""
     async with Holdfast.open(scope=scope, settings=settings) as engine:
         if specs is None:
             yield own_server(engine)
             return
-        options = GatewayOptions(listing=listing, window=window_of(settings))
+        options = GatewayOptions(listing=listing, window=model_window(settings))
         gateway = Gateway(engine, specs, options)
         await gateway.open()
         try:
@@ -51,9 +51,9 @@ async def opened(
 async def serve_pipe(
     settings: Settings, specs: Sequence[ServerSpec] | None, scope: Scope, listing: Listing = "auto"
 ) -> None:
-    """Serve the host that started this process, until it closes the pipe."""
+    """Serve the host that started this process until it closes the pipe."""
     async with (
-        opened(settings, specs, scope, listing) as server,
+        open_server(settings, specs, scope, listing) as server,
         stdio_server() as (read, write),
     ):
         await server.run(read, write, server.create_initialization_options())
@@ -68,15 +68,15 @@ async def serve_http(
     host: str,
     port: int,
 ) -> None:
-    """Serve hosts over streamable HTTP, at /mcp, until it is interrupted.
+    """Serve hosts over streamable HTTP at /mcp until interrupted.
 
     Raises:
-        SettingsError: other machines could use it without a token.
+        SettingsError: if other machines could use it without a token.
     """
-    import uvicorn  # noqa: PLC0415 - a host that starts this over a pipe need not wait for it
+    import uvicorn  # noqa: PLC0415 - a host that uses a pipe need not wait for it
 
     check_address(host, settings)
-    async with opened(settings, specs, scope, listing) as server:
+    async with open_server(settings, specs, scope, listing) as server:
         app = http_app(server, settings)
         config = uvicorn.Config(app, host=host, port=port, log_level="warning")
         await uvicorn.Server(config).serve()
@@ -97,7 +97,7 @@ def _tokens(settings: Settings) -> list[str]:
 
 
 def http_app(server: HostServer, settings: Settings) -> Any:
-    """The server as an application, behind the checks of host, origin and token."""
+    """Return the server as an ASGI application with checks of host, origin and token."""
     names = [*_LOCAL, *settings.serve_names]
     hosts = [name if ":" in name.rpartition("]")[2] else f"{name}:*" for name in names]
     security = TransportSecuritySettings(
@@ -109,22 +109,22 @@ def http_app(server: HostServer, settings: Settings) -> Any:
         transport_security=security, max_request_body_size=pipe.MOST_BYTES
     )
     tokens = _tokens(settings)
-    return Guarded(app, tokens) if tokens else app
+    return TokenCheck(app, tokens) if tokens else app
 
 
-class Guarded:
-    """An application for clients that send one of the tokens, compared in constant time."""
+class TokenCheck:
+    """An application that requires one of the tokens, compared in constant time."""
 
     def __init__(self, app: Any, tokens: Sequence[str]) -> None:
         self._app = app
         self._tokens = [token.encode() for token in tokens]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Judge a request by its header alone."""
+        """Check the header of a request."""
         headers = dict(scope.get("headers", ()))
-        # The scheme is written in any case (RFC 9110, 11.1).
-        scheme, _, given = headers.get(b"authorization", b"").strip().partition(b" ")
-        matches = [hmac.compare_digest(given.strip(), token) for token in self._tokens]
+        # The scheme may have any case (RFC 9110, 11.1).
+        scheme, _, token_bytes = headers.get(b"authorization", b"").strip().partition(b" ")
+        matches = [hmac.compare_digest(token_bytes.strip(), token) for token in self._tokens]
         if scope["type"] != "http" or (scheme.lower() == b"bearer" and any(matches)):
             await self._app(scope, receive, send)
             return

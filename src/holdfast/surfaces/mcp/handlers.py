@@ -1,8 +1,8 @@
-"""What hosts may ask, and who answers: the handlers of the engine's own server, and the gateway's.
+"""The request handlers of the engine's own server and of the gateway.
 
-serving: after gateway and own_tools. A tool that fails answers with `isError` and words that a
-model can act on, as the protocol wants it; only what is no tool, prompt or resource is an error of
-the protocol. No answer of ours holds the text of an exception that we did not write.
+As the protocol requires, a failed tool call is a result with `isError` and words for the model;
+only an unknown tool, prompt or resource is a protocol error. No answer has the text of a foreign
+exception.
 """
 
 from __future__ import annotations
@@ -19,24 +19,36 @@ import holdfast
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, ToolServerError
 from holdfast.expand import ExpandOptions
-from holdfast.surfaces.mcp.catalog import ALWAYS_META, CALL, FIND, described, fault_of
+from holdfast.surfaces.mcp.catalog import (
+    ALWAYS_META,
+    CALL,
+    FIND,
+    describe,
+    describe_argument_faults,
+)
 from holdfast.surfaces.mcp.gateway import Gateway
-from holdfast.surfaces.mcp.host import AskingHost, Audience, Context, HostServer, no_resource
+from holdfast.surfaces.mcp.host import (
+    Audience,
+    ConnectedHost,
+    Context,
+    HostServer,
+    resource_not_found,
+)
 from holdfast.surfaces.mcp.own_tools import (
     OPENER,
     OWN_TOOLS,
     REF_SCHEME,
     OwnTool,
-    faults_in,
+    find_argument_faults,
     resource_of,
 )
-from holdfast.surfaces.mcp.passing import Passing
+from holdfast.surfaces.mcp.passthrough import PassthroughHandlers
 
-Called = types.CallToolResult | types.InputRequiredResult
+CallOutcome = types.CallToolResult | types.InputRequiredResult
 ERROR_META = "holdfast/error"
 PART_META = "holdfast/part"
-"""Which part of a content was opened, and how to go on."""
-_FOUND = 8
+"""Which part of a content was opened, and how to continue."""
+_DEFAULT_LIMIT = 8
 _PAGE = 100
 _INSTRUCTIONS = (
     "Long results stand here as citations: expand_ref opens any part of them, exactly as it was."
@@ -45,7 +57,7 @@ _TOOLS = TypeAdapter(list[types.Tool])
 
 
 def own_server(engine: Holdfast) -> HostServer:
-    """The engine as a server of its own."""
+    """Return a server for the engine's own tools."""
     own = OwnHandlers(engine)
     return HostServer(
         "holdfast",
@@ -61,27 +73,29 @@ def own_server(engine: Holdfast) -> HostServer:
 
 
 def gateway_server(gateway: Gateway) -> HostServer:
-    """A gateway as a server."""
+    """Return a server for a gateway."""
     front = GatewayHandlers(gateway)
-    passing = front.passing
+    passthrough = front.passthrough
     server = HostServer(
         "holdfast",
         version=holdfast.__version__,
         instructions=_INSTRUCTIONS,
         on_list_tools=front.list_tools,
         on_call_tool=front.call_tool,
-        on_list_resources=passing.list_resources,
-        on_list_resource_templates=passing.list_templates,
-        on_read_resource=passing.read_resource,
-        on_list_prompts=passing.list_prompts,
-        on_get_prompt=passing.get_prompt,
-        on_completion=passing.complete,
-        on_subscribe_resource=passing.subscribe,
-        on_unsubscribe_resource=passing.unsubscribe,
+        on_list_resources=passthrough.list_resources,
+        on_list_resource_templates=passthrough.list_templates,
+        on_read_resource=passthrough.read_resource,
+        on_list_prompts=passthrough.list_prompts,
+        on_get_prompt=passthrough.get_prompt,
+        on_completion=passthrough.complete,
+        on_subscribe_resource=passthrough.subscribe,
+        on_unsubscribe_resource=passthrough.unsubscribe,
         on_subscriptions_listen=ListenHandler(gateway.audience.bus),
     )
-    # Not named in the constructor: it is deprecated there, but hosts of the older era ask for it.
-    server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, passing.set_level)
+    # Not in the constructor, where it is deprecated; hosts of the older era use it.
+    server.add_request_handler(
+        "logging/setLevel", types.SetLevelRequestParams, passthrough.set_level
+    )
     return server
 
 
@@ -93,11 +107,11 @@ class OwnHandlers:
         self._tools = {tool.name: tool for tool in tools}
 
     async def list_tools(self, _: Context, __: Any) -> types.ListToolsResult:
-        """All tools; the list never changes."""
+        """Return all tools; the list never changes."""
         return types.ListToolsResult(tools=self.definitions())
 
     def definitions(self) -> list[types.Tool]:
-        """The tools as the protocol defines them."""
+        """Return the tools as the protocol defines them."""
         return [
             types.Tool(
                 name=tool.name,
@@ -114,21 +128,21 @@ class OwnHandlers:
         ]
 
     def has(self, name: str) -> bool:
-        """Whether this is one of the engine's tools."""
+        """Return whether a name is one of the engine's tools."""
         return name in self._tools
 
-    async def call_tool(self, _: Context, params: types.CallToolRequestParams) -> Called:
-        """Do what a tool of the engine does."""
+    async def call_tool(self, _: Context, params: types.CallToolRequestParams) -> CallOutcome:
+        """Run a tool of the engine."""
         tool = self._tools.get(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, "There is no tool of this name.")
         arguments = params.arguments or {}
-        if faults := faults_in(tool, arguments):
-            return failed(f"The arguments are not what {tool.name} takes. {' '.join(faults)}")
+        if faults := find_argument_faults(tool, arguments):
+            return error_result(f"The arguments are not what {tool.name} takes. {' '.join(faults)}")
         try:
             text, value = await tool.work(self._engine, arguments)
         except HoldfastError as error:
-            return failed(str(error))
+            return error_result(str(error))
         content: list[types.ContentBlock] = [types.TextContent(text=text)]
         if tool.result is None:
             return types.CallToolResult(content=content, _meta={PART_META: value})
@@ -137,7 +151,7 @@ class OwnHandlers:
     async def list_resources(
         self, _: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """The contents stored last, page by page."""
+        """Return the newest stored contents, page by page."""
         cursor = params.cursor if params is not None and params.cursor else ""
         try:
             stored = await self._engine.store.refs(self._engine.scope, limit=_PAGE, before=cursor)
@@ -149,7 +163,7 @@ class OwnHandlers:
         return types.ListResourcesResult(resources=resources, next_cursor=following)
 
     async def list_templates(self, _: Context, __: Any) -> types.ListResourceTemplatesResult:
-        """How refs are addressed."""
+        """Return the URI template of refs."""
         template = types.ResourceTemplate(
             uri_template=f"{REF_SCHEME}{{ref_id}}",
             name="ref",
@@ -161,15 +175,15 @@ class OwnHandlers:
     async def read_resource(
         self, _: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        """The first page of a stored content, and how to go on."""
+        """Return the first page of a stored content and how to continue."""
         ref = str(params.uri).removeprefix(REF_SCHEME)
         if ref == str(params.uri):
-            raise no_resource(str(params.uri))
+            raise resource_not_found(str(params.uri))
         part = await self._engine.expand_ref(ref, ExpandOptions(max_tokens=8_000))
         if part.reason:
-            raise no_resource(str(params.uri))
-        whole = part.content if part.complete else part.text
-        contents = types.TextResourceContents(uri=params.uri, mime_type="text/plain", text=whole)
+            raise resource_not_found(str(params.uri))
+        text = part.content if part.complete else part.text
+        contents = types.TextResourceContents(uri=params.uri, mime_type="text/plain", text=text)
         return types.ReadResourceResult(contents=[contents])
 
 
@@ -179,67 +193,68 @@ class GatewayHandlers:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._own = OwnHandlers(gateway.engine, (OPENER,))
-        self.passing = Passing(gateway, self._own)
+        self.passthrough = PassthroughHandlers(gateway, self._own)
 
     async def list_tools(self, context: Context, _: Any) -> types.ListToolsResult:
-        """What the catalog lists; servers that never ran here are started for it."""
+        """Return the catalog's tools; servers that never ran are started for it."""
         gateway = self._gateway
-        gateway.audience.note(context)
-        await gateway.acquaintance.for_list(AskingHost(context))
+        gateway.audience.register(context)
+        await gateway.starts.for_list(ConnectedHost(context))
         await gateway.read_pins()
-        listed = _TOOLS.validate_python(gateway.catalog.listed(), by_name=False)
-        return types.ListToolsResult(tools=[*self._own.definitions(), *listed])
+        tools = _TOOLS.validate_python(gateway.catalog.definitions(), by_name=False)
+        return types.ListToolsResult(tools=[*self._own.definitions(), *tools])
 
-    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> Called:
+    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> CallOutcome:
         """Find tools, call one, or open a ref."""
         gateway, arguments = self._gateway, params.arguments or {}
-        host = AskingHost(context)
-        gateway.audience.note(context)
+        host = ConnectedHost(context)
+        gateway.audience.register(context)
         if self._own.has(params.name) and gateway.catalog.entries.get(params.name) is None:
             return await self._own.call_tool(context, params)
         name = str(arguments.get("name", "")) if params.name == CALL else params.name
-        if gateway.catalog.named(name) is None:  # nor has the catalog the name of a search
-            await gateway.acquaintance.for_call(host)
-        # Also when all are listed: a host may have listed while nobody was known, and never again.
+        # the names of the search tools are not in the catalog either
+        if gateway.catalog.find(name) is None:
+            await gateway.starts.for_call(host)
+        # Even if all are listed: the host may have listed only once, before any server had a card.
         is_ours = params.name not in gateway.catalog.entries
         if params.name == FIND and is_ours:
-            return await self._found(arguments)
+            return await self._find_tools(arguments)
         if params.name == CALL and is_ours:
             arguments = arguments.get("arguments") or {}
             if not isinstance(arguments, dict):
-                return failed("The arguments are no object.")
+                return error_result("The arguments are no object.")
         else:
             name = params.name
-        entry = gateway.catalog.named(name)
+        entry = gateway.catalog.find(name)
         if entry is None:
             if params.name == CALL:
-                return failed(f"There is no tool of this name. {FIND} knows which there are.")
+                return error_result(f"There is no tool of this name. {FIND} knows which there are.")
             raise MCPError(types.INVALID_PARAMS, "There is no tool of this name.")
-        if params.name == CALL and (fault := fault_of(entry, arguments)):
-            return failed(fault)
+        if params.name == CALL and (fault := describe_argument_faults(entry, arguments)):
+            return error_result(fault)
         try:
             return await gateway.call(entry, params, arguments, host)
         except ToolServerError as error:
-            return _server_failed(entry.server, error)
+            return _server_error_result(entry.server, error)
 
-    async def _found(self, arguments: dict[str, Any]) -> types.CallToolResult:
-        query, limit = arguments.get("query"), arguments.get("limit", _FOUND)
+    async def _find_tools(self, arguments: dict[str, Any]) -> types.CallToolResult:
+        query, limit = arguments.get("query"), arguments.get("limit", _DEFAULT_LIMIT)
         if not isinstance(query, str) or not query.strip() or not isinstance(limit, int):
-            return failed("Give a query: what is to be done, in a few words.")
+            return error_result("Give a query: what is to be done, in a few words.")
         entries = await self._gateway.find(query[:2_000], max(1, min(limit, 30)))
-        text, values = described(entries)
+        text, values = describe(entries)
         return types.CallToolResult(
             content=[types.TextContent(text=text)], structured_content={"tools": values}
         )
 
 
-def failed(why: str) -> types.CallToolResult:
-    """A call that could not be done, for the model to read."""
+def error_result(why: str) -> types.CallToolResult:
+    """Return the result of a failed call, for the model."""
     return types.CallToolResult(content=[types.TextContent(text=why)], is_error=True)
 
 
-def _server_failed(server: str, error: ToolServerError) -> types.CallToolResult:
-    """A server's failure, for the model and, typed, for programs."""
+def _server_error_result(server: str, error: ToolServerError) -> types.CallToolResult:
+    """Return a server's failure, with its type for programs."""
     kind = {"server": server, "kind": error.kind, "retryAfter": error.retry_after}
     return types.CallToolResult(
         content=[types.TextContent(text=f"[{error}]")],

@@ -1,7 +1,4 @@
-"""A server tried by a person: started once, listed, called once, and ended.
-
-trying: after gateway, for the command line.
-"""
+"""Try a server for the command line: start it, list it, call it once, stop it."""
 
 from __future__ import annotations
 
@@ -21,16 +18,16 @@ from holdfast.errors import ToolServerError
 from holdfast.settings import Settings
 from holdfast.store import Scope
 from holdfast.surfaces.mcp.cards import ServerCard
-from holdfast.surfaces.mcp.catalog import Catalog, Entry
+from holdfast.surfaces.mcp.catalog import Catalog, CatalogEntry
 from holdfast.surfaces.mcp.config import ServerSpec
-from holdfast.surfaces.mcp.gateway import window_of
-from holdfast.surfaces.mcp.pipe import way_to
-from holdfast.surfaces.mcp.results import Called, Results, whole_characters
-from holdfast.surfaces.mcp.upstream import CALL_RESULT, Upstream
+from holdfast.surfaces.mcp.gateway import model_window
+from holdfast.surfaces.mcp.pipe import open_way
+from holdfast.surfaces.mcp.results import Results, ToolCall, max_uncited_characters
+from holdfast.surfaces.mcp.upstream import CALL_RESULT, McpUpstream
 
 
-class TriedTool(msgspec.Struct, frozen=True):
-    """A tool, as its server defines it."""
+class TrialTool(msgspec.Struct, frozen=True):
+    """A tool as its server defines it."""
 
     name: str
     tokens: int
@@ -38,29 +35,29 @@ class TriedTool(msgspec.Struct, frozen=True):
     description: str
 
 
-class Tried(msgspec.Struct, frozen=True, kw_only=True):
+class ServerTrial(msgspec.Struct, frozen=True, kw_only=True):
     """A server that started."""
 
     version: str
     protocol: str
     seconds: float
-    tools: tuple[TriedTool, ...]
+    tools: tuple[TrialTool, ...]
     prompts: int
     resources: int
     left_out: int
 
 
-class Answered(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call came to."""
+class CallTrial(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a call."""
 
     text: str
     result: Any
-    """As the protocol writes it."""
+    """The result as the protocol writes it."""
     is_error: bool
 
 
-class _Nobody:
-    """No host: nothing can be asked of it, and nothing needs to be told."""
+class _NoHost:
+    """No host: requests to it are refused, and notifications dropped."""
 
     identity = "command line"
     capabilities: types.ClientCapabilities | None = None
@@ -73,55 +70,57 @@ class _Nobody:
     async def tell(self, notification: types.ServerNotification) -> None:
         del notification
 
-    async def learnt(self, upstream: Upstream, learnt: ServerCard) -> None:
-        upstream.card = learnt
+    async def update_card(self, upstream: McpUpstream, card: ServerCard) -> None:
+        upstream.card = card
 
-    async def told(self, upstream: Upstream, notification: types.ServerNotification) -> None:
+    async def forward_notification(
+        self, upstream: McpUpstream, notification: types.ServerNotification
+    ) -> None:
         del upstream, notification
 
 
 @asynccontextmanager
-async def _running(spec: ServerSpec, hear: Callable[[str], None]) -> AsyncIterator[Upstream]:
-    way = partial(way_to, hear=hear)
-    upstream = Upstream(spec, _Nobody(), way=way)
+async def _run_server(spec: ServerSpec, hear: Callable[[str], None]) -> AsyncIterator[McpUpstream]:
+    way = partial(open_way, hear=hear)
+    upstream = McpUpstream(spec, _NoHost(), way=way)
     try:
-        await upstream.started(_Nobody())
+        await upstream.started(_NoHost())
         yield upstream
     finally:
         await upstream.close()
 
 
-def _learnt(spec: ServerSpec, entries: Iterable[Entry]) -> ServerReport:
-    """What `holdfast mcp list` says of a server that ran for one command."""
-    listed = list(entries)
+def _build_report(spec: ServerSpec, entries: Iterable[CatalogEntry]) -> ServerReport:
+    """Return the report that `holdfast mcp list` shows of a server that ran for one command."""
+    entry_list = list(entries)
     return ServerReport(
         server=spec.name,
         state="idle",
-        tools=len(listed),
-        tool_tokens=sum(entry.tool.tokens for entry in listed),
-        flagged=tuple(f"{e.own_name}: {', '.join(e.flags)}" for e in listed if e.flags),
-        changed=tuple(f"{e.own_name}: {e.change}" for e in listed if e.change),
+        tools=len(entry_list),
+        tool_tokens=sum(entry.tool.tokens for entry in entry_list),
+        flagged=tuple(f"{e.own_name}: {', '.join(e.flags)}" for e in entry_list if e.flags),
+        changed=tuple(f"{e.own_name}: {e.change}" for e in entry_list if e.change),
         at=time.time(),
     )
 
 
 async def try_server(
     spec: ServerSpec, settings: Settings, scope: Scope, hear: Callable[[str], None]
-) -> Tried:
+) -> ServerTrial:
     """Start a server and read its lists; `hear` gets the first lines of its error stream."""
     began = time.monotonic()
     async with (
         Holdfast.open(scope=scope, settings=settings) as engine,
-        _running(spec, hear) as upstream,
+        _run_server(spec, hear) as upstream,
     ):
         card = upstream.card or ServerCard()
-        entries = Catalog([(spec, card)], {}).entries.values()  # as it says it now
+        entries = Catalog([(spec, card)], {}).entries.values()  # the server's current definitions
         tools = [
-            TriedTool(each.own_name, each.tool.tokens, each.flags, each.tool.description)
+            TrialTool(each.own_name, each.tool.tokens, each.flags, each.tool.description)
             for each in entries
         ]
-        await report(engine.store, engine.scope, [_learnt(spec, entries)])
-        return Tried(
+        await report(engine.store, engine.scope, [_build_report(spec, entries)])
+        return ServerTrial(
             version=card.version,
             protocol=card.protocol,
             seconds=time.monotonic() - began,
@@ -139,17 +138,17 @@ async def call_tool(
     tool: str,
     arguments: Mapping[str, Any],
     hear: Callable[[str], None],
-) -> Answered:
+) -> CallTrial:
     """Call a tool of a server once, as the gateway would."""
     async with (
         Holdfast.open(scope=scope, settings=settings) as engine,
-        _running(spec, hear) as upstream,
+        _run_server(spec, hear) as upstream,
     ):
         card = upstream.card or ServerCard()
         await engine.toolbox.register(card.tools, spec.name)
         pinned = {stored.key: stored for stored in await engine.toolbox.all(spec.name)}
         catalog = Catalog([(spec, card)], pinned)
-        entry = catalog.named(tool)
+        entry = catalog.find(tool)
         if entry is None:
             raise ToolServerError(
                 "the server has no such tool, or it may not be called",
@@ -159,22 +158,24 @@ async def call_tool(
         params = types.CallToolRequestParams(name=entry.own_name, arguments=dict(arguments))
         request = types.CallToolRequest(params=params)
         try:
-            result = await upstream.call(request, CALL_RESULT, _Nobody())
+            result = await upstream.call(request, CALL_RESULT, _NoHost())
         except MCPError as error:
             raise ToolServerError(f"the server refused the call (code {error.code})") from error
         if isinstance(result, types.CallToolResult):
-            called = Called(
+            called = ToolCall(
                 entry.name,
                 arguments,
                 entry.definition.get("outputSchema"),
-                whole_characters(entry.definition.get("_meta")),
+                max_uncited_characters(entry.definition.get("_meta")),
             )
-            result = (await Results(engine, window=window_of(settings)).measured(result, called))[0]
+            result = (
+                await Results(engine, window=model_window(settings)).cite_result(result, called)
+            )[0]
         failures = int(getattr(result, "is_error", None) is True)
-        learnt = _learnt(spec, catalog.entries.values())
-        done = msgspec.structs.replace(learnt, calls=1, failed=failures)
+        server_report = _build_report(spec, catalog.entries.values())
+        done = msgspec.structs.replace(server_report, calls=1, failed=failures)
         await report(engine.store, engine.scope, [done])
         written = result.model_dump(mode="json", by_alias=True, exclude_none=True)
         blocks = written.get("content", [])
         text = "\n".join(block.get("text", f"[{block['type']}]") for block in blocks)
-        return Answered(text=text, result=written, is_error=bool(written.get("isError")))
+        return CallTrial(text=text, result=written, is_error=bool(written.get("isError")))

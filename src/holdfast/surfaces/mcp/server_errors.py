@@ -1,8 +1,8 @@
-"""How a server fails: what is said of it, and how long it is left alone.
+"""Errors of servers and the backoff after them.
 
-failing: after config, before upstream. What is said is in our words: a server's own may hold
-anything, a conversation among it. Who fails at once is left alone twice as long each time; one that
-dies after it has run is started anew at once, for most die seldom and someone is waiting.
+Messages are our own words, since a server's may hold anything, including text of a conversation.
+The wait doubles after each immediate failure. A server that dies after it has worked is restarted
+at once, since most die rarely and a user is waiting.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from holdfast.surfaces.mcp.config import ServerSpec
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 60.0
 _STEADY_SECONDS = 30.0
-"""A server that ran so long has not failed at once: its next start does not wait."""
+"""A server that ran this long has not failed at once, and its next start does not wait."""
 
 
 class Backoff:
-    """How long a server is left alone."""
+    """The time until a server may be started again."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -32,28 +32,28 @@ class Backoff:
 
     @property
     def seconds(self) -> float:
-        """Until it may be started; not above zero if it may be now."""
+        """Seconds until a start is allowed; zero or less if it is allowed now."""
         return self._not_before - self._clock()
 
-    def failed(self) -> float:
-        """Note that it did not start; how long it is left alone."""
-        return self._leave_alone(_FIRST_WAIT * 2**self._failures)
+    def record_start_failure(self) -> float:
+        """Record a failed start; return the wait in seconds."""
+        return self._wait(_FIRST_WAIT * 2**self._failures)
 
-    def died(self, lived_seconds: float) -> None:
-        """Note that it ended though it ran."""
+    def record_death(self, lived_seconds: float) -> None:
+        """Record that it ended after it had run."""
         if lived_seconds >= _STEADY_SECONDS:
             self._failures = 0
-        self._leave_alone(_FIRST_WAIT * 2**self._failures if self._failures else 0.0)
+        self._wait(_FIRST_WAIT * 2**self._failures if self._failures else 0.0)
 
-    def _leave_alone(self, seconds: float) -> float:
+    def _wait(self, seconds: float) -> float:
         seconds = min(_LONGEST_WAIT, seconds)
         self._failures += 1
         self._not_before = self._clock() + seconds
         return seconds
 
 
-def off(spec: ServerSpec, reason: str) -> ToolServerError:
-    """A server that is never started."""
+def unusable(spec: ServerSpec, reason: str) -> ToolServerError:
+    """Return the error for a server that is never started."""
     return ToolServerError(
         f"the server {spec.name!r} cannot be used: {reason}",
         fix="Mend its entry in the list of servers.",
@@ -61,8 +61,8 @@ def off(spec: ServerSpec, reason: str) -> ToolServerError:
     )
 
 
-def left_alone(spec: ServerSpec, reason: str, seconds: float) -> ToolServerError:
-    """A server that may not be started yet."""
+def backing_off(spec: ServerSpec, reason: str, seconds: float) -> ToolServerError:
+    """Return the error for a server that may not be started yet."""
     return ToolServerError(
         f"the server {spec.name!r} is not running: {reason}",
         fix=f"It may be tried again in {seconds:.0f} seconds; use another tool meanwhile.",
@@ -72,7 +72,7 @@ def left_alone(spec: ServerSpec, reason: str, seconds: float) -> ToolServerError
 
 
 def not_started(spec: ServerSpec, reason: str, seconds: float) -> ToolServerError:
-    """A server that could not be started now."""
+    """Return the error for a server that cannot be started now."""
     return ToolServerError(
         f"the server {spec.name!r} cannot be started: {reason}",
         fix=_entry_to_check(spec),
@@ -90,8 +90,8 @@ def _entry_to_check(spec: ServerSpec) -> str:
     return f"Check `url` in its entry in the list of servers: {spec.target} must answer."
 
 
-def not_answered(spec: ServerSpec, error: MCPError) -> Exception:
-    """Why a call has no answer: that of the connection is ours to tell, another is handed on."""
+def call_error(spec: ServerSpec, error: MCPError) -> Exception:
+    """Return the error of a call: our own for connection failures, the server's otherwise."""
     if error.code == types.CONNECTION_CLOSED:
         return ToolServerError(
             f"the server {spec.name!r} stopped while it worked on this",
@@ -107,8 +107,8 @@ def not_answered(spec: ServerSpec, error: MCPError) -> Exception:
     return error
 
 
-def why(error: Exception) -> str:
-    """Why a server did not start, without its own words: they may hold anything."""
+def start_failure(error: Exception) -> str:
+    """Return why a server did not start, without its own words, which may hold anything."""
     if isinstance(error, FileNotFoundError):
         return "its program cannot be found"
     if isinstance(error, OSError):
