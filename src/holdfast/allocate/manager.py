@@ -305,7 +305,7 @@ def _reject_overdraft(result: AllocationResult) -> None:
     """Raise if another call has used the budget since the prompt was made."""
     if result.tokens <= result.budget:
         raise AllocationError(
-            "another allocation took the budget meanwhile",
+            "another call took the budget meanwhile",
             where=result.phase,
             fix="Give calls that run at once budgets of their own.",
             kind="input",

@@ -152,7 +152,7 @@ def _record_fidelity(state: ResearchState, report: Report) -> None:
             tokens_from=entry.tokens,
             tokens_to=fidelity.tokens_to if fidelity else 0,
             dropped=fidelity is None,
-            reason="" if fidelity else "not cited_source",
+            reason="" if fidelity else "not cited",
             ref=entry.ref,
             sha256=entry.sha256,
         )

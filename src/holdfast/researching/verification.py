@@ -96,7 +96,7 @@ def _unlisted(report: Report) -> Iterator[ReportFault]:
     quoted = {q.source for f in report.findings for q in (*f.supporting, *f.contradicting)}
     for source in report.sources:
         if source.id not in quoted:
-            yield ReportFault(source.id, "is listed and not cited_source")
+            yield ReportFault(source.id, "is listed and not cited")
     ids = [finding.id for finding in report.findings]
     for name in sorted({name for name in ids if ids.count(name) > 1}):
         yield ReportFault(name, "stands twice")
