@@ -18,7 +18,7 @@ from holdfast.errors import DamagedContentError
 from holdfast.expand.excerpts import SourceType, source_type_of
 from holdfast.expand.expansion import Count
 from holdfast.expand.options import MOST_TOKENS
-from holdfast.expand.retrieval import Retrieved, parse_retrieval, retrieve
+from holdfast.expand.retrieval import RetrievalResult, parse_retrieval, retrieve
 from holdfast.privacy import Policy, apply, find
 from holdfast.store.records import RefInfo, State, Stored
 
@@ -84,10 +84,10 @@ class Payload(NamedTuple):
 
     async def retrieve(
         self, arguments: object, *, count: Count, max_tokens: int = MOST_TOKENS
-    ) -> Retrieved:
+    ) -> RetrievalResult:
         """Run the action "Retrieve Stored Content", limited to these sources."""
         request = parse_retrieval(arguments)
-        if isinstance(request, Retrieved):
+        if isinstance(request, RetrievalResult):
             return request
         stored = await self._stored(request.content_id)
         excerpts = []

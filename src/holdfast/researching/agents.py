@@ -16,7 +16,7 @@ from holdfast.allocate.phases import budget_of_context
 from holdfast.compat import Payload
 from holdfast.compat.actions import action_message
 from holdfast.errors import AllocationError, ModelError
-from holdfast.expand.retrieval import ACTION, Retrieved
+from holdfast.expand.retrieval import ACTION, RetrievalResult
 from holdfast.quoting import fenced
 from holdfast.researching.model_calls import BudgetedModel, ModelClaim, parse_actions, parse_claims
 from holdfast.researching.places import SourceContent
@@ -191,7 +191,7 @@ async def _items(
     ]
 
 
-def _result(opened: Retrieved) -> dict[str, Any]:
+def _result(opened: RetrievalResult) -> dict[str, Any]:
     inner = {"Message": opened.message, "Result": {"ResultCode": opened.result_code}}
     error = {} if opened.success else {"error": opened.message}
     return {"success": opened.success, "result": inner, **error}

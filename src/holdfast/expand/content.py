@@ -1,6 +1,6 @@
-"""A content that is being expanded, and all of it as a region.
+"""A content that is being expanded, with its complete text as a region.
 
-opened: after region. What the content is made of, `document` says.
+content: after region. Its structure is analysed in `document`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from holdfast.document import Document
 from holdfast.expand.region import Region, characters, json_part, lines
 
 
-class Opened:
+class OpenContent:
     """A content and its kind."""
 
     def __init__(self, data: bytes, kind: str) -> None:
@@ -19,20 +19,20 @@ class Opened:
 
     @property
     def text(self) -> str:
-        """All of it; what is no UTF-8 shows as U+FFFD."""
+        """The complete text; bytes that are not UTF-8 are shown as U+FFFD."""
         return self.source.text
 
     @property
     def is_one_line(self) -> bool:
-        """Whether lines cannot tell its parts from each other."""
+        """Whether the content is one line, so that line numbers are useless."""
         return self.source.line_count <= 1
 
     def base(self, document: Document) -> int | None:
-        """Where a document's text begins in the content's; None if it stands inside a string."""
+        """Return the offset of a document in the content; None if it is inside a string."""
         return 0 if document.text is self.source.text else None
 
     def whole(self) -> Region:
-        """All of it, in the units that suit it."""
+        """Return the complete content as a region, in the units of its structure."""
         document, rows = self.source.document, self.source.rows
         if document is None or document.form == "lines" or self.base(document) is None:
             if self.is_one_line:

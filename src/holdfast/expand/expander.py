@@ -1,7 +1,7 @@
-"""Open a part of a stored content, exactly and under a cap.
+"""Open a part of a stored content, exactly and within a token limit.
 
-reading: after every way of opening. The one function that surfaces and the engine call; it is
-given the bytes, so it knows no store.
+expander: after all kinds of options. Surfaces and the engine call its one function with the bytes
+of the content; it knows no store.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.errors import ExpandError
 from holdfast.expand.around import place
-from holdfast.expand.asking import by_query
+from holdfast.expand.content import OpenContent
 from holdfast.expand.content_match import MatchRules, match_content
 from holdfast.expand.expansion import (
     LONGEST_REF,
@@ -23,25 +23,25 @@ from holdfast.expand.expansion import (
     miss,
     shorten_where,
 )
-from holdfast.expand.opened import Opened
 from holdfast.expand.options import ExpandOptions
 from holdfast.expand.pages import NoPage, show, surround
 from holdfast.expand.pattern import by_pattern
+from holdfast.expand.query import by_query
 from holdfast.expand.region import Region, lines
-from holdfast.expand.rows import Nothing, by_structure
+from holdfast.expand.rows import NoSuchPart, by_structure
 from holdfast.expand.tool import NAME, call_of, find_of, is_example
 from holdfast.quoting import inline
 
 _LONGEST_FIND = 200
 _LEAST_FOR_CALL = 300
-"""Tokens of a page from which it ends with the whole next call: that takes some 30."""
+"""Minimum tokens of a page that ends with the complete next call, which takes about 30."""
 _ANSWER_TOKENS = 300
-"""Tokens that answer a call which copies the example."""
+"""Maximum tokens of the answer to a call that copies the example."""
 _LAST_LINES = 40
-"""Lines before the last one in the call that is offered to who asks for lines behind the end."""
-_Failure = ExpandError | Nothing | NoPage
+"""Lines in the suggested call if the requested lines are after the end."""
+_Failure = ExpandError | NoSuchPart | NoPage
 _COPIED = "answer to the question; the call repeated the example"
-_NOT_UTF8 = "bytes that are no UTF-8 show as U+FFFD"
+_NOT_UTF8 = "bytes that are not UTF-8 are shown as U+FFFD"
 
 
 def expand(  # noqa: PLR0913 what to open, and how to say it, by name
@@ -54,12 +54,12 @@ def expand(  # noqa: PLR0913 what to open, and how to say it, by name
     note: str = "",
     opener: str = NAME,
 ) -> Expansion:
-    """The part of a content that the options ask for, at most `options.max_tokens`.
+    """Return the requested part of a content in at most `options.max_tokens`.
 
-    What remains is offered under `opener`, the name of the tool in this conversation. Where there
-    is no such part, the expansion says why, and what to do next.
+    The last line has the call for the next page, with `opener` as the name of the tool. If there
+    is no such part, the expansion has the reason and the next step.
     """
-    opened = Opened(data, kind)
+    opened = OpenContent(data, kind)
     if not opened.source.is_exact:
         note = f"{note} · {_NOT_UTF8}" if note else _NOT_UTF8
     if not opened.text:
@@ -83,7 +83,7 @@ def expand(  # noqa: PLR0913 what to open, and how to say it, by name
             if attempt.around:
                 return _surroundings(opened, attempt, around, count)
             return show(_region(opened, attempt), attempt, around, count)
-        except (ExpandError, Nothing, NoPage) as error:
+        except (ExpandError, NoSuchPart, NoPage) as error:
             failures.append(error)
     failure = failures[0]
     if isinstance(failure, ExpandError):
@@ -94,7 +94,7 @@ def expand(  # noqa: PLR0913 what to open, and how to say it, by name
         f"Call {call}.",
         count=count,
         ref_id=ref_id[:LONGEST_REF],
-        there=failure.there if isinstance(failure, Nothing) else "",
+        there=failure.there if isinstance(failure, NoSuchPart) else "",
         most=options.max_tokens,
     )
 
@@ -102,31 +102,31 @@ def expand(  # noqa: PLR0913 what to open, and how to say it, by name
 def _answer(
     ref_id: str, data: bytes, kind: str, options: ExpandOptions, count: Count
 ) -> Expansion | None:
-    """Return what answers the user's question; None if nothing does.
+    """Return the passage that answers the user's question; None if there is none.
 
-    A small model that sees a call copies it: of its calls, most had the example of the citation.
+    Small models copy a call that they see: most of their calls had the example of the citation.
     """
     most = min(_ANSWER_TOKENS, options.max_tokens)
     rules = MatchRules(note=_COPIED, max_tokens=most, privacy="allow")
     quotation = match_content(ref_id, data, kind, options.question, rules, count).quotation
     if not quotation:
         return None
-    lines = quotation.splitlines()[2:-1]  # without our line and the fences
+    lines = quotation.splitlines()[2:-1]  # without the first line and the fences
     content = "\n".join(line.removeprefix("- ") for line in lines)
     return Expansion(text=quotation, content=content, tokens=count(quotation), is_answer=True)
 
 
 def _call(opener: str, ref_id: str, find: str) -> str:
-    """Return the call that opens something instead; a path may hold any name of the content."""
+    """Return a call that opens an existing part; its path may have any name of the content."""
     find = inline(find)
     return call_of(opener, ref_id[:LONGEST_REF], find if len(find) <= _LONGEST_FIND else "")
 
 
-def _in_order(opened: Opened, options: ExpandOptions) -> list[ExpandOptions]:
-    """Return what to try, copies of the citation's own example last.
+def _in_order(opened: OpenContent, options: ExpandOptions) -> list[ExpandOptions]:
+    """Return the options to try, copies of the citation's example last.
 
-    Models that guess copy the example into a call, beside the words that they mean. Where a call
-    names several things and a page that none of them has, their first pages are tried.
+    Models copy the example into a call beside the words that they mean. If a call has several
+    options and a page number that none of them has, their first pages are tried too.
     """
     most = options.max_tokens
     attempts = [msgspec.structs.replace(options, otherwise=())]
@@ -142,7 +142,7 @@ def _in_order(opened: Opened, options: ExpandOptions) -> list[ExpandOptions]:
 def _used(
     attempt: ExpandOptions, attempts: Sequence[ExpandOptions], failures: Sequence[_Failure]
 ) -> str:
-    """Return which way of several was taken, and why; nothing if there was only one."""
+    """Return a note on which of several options was used, and why; empty if there was one."""
     if len({_way(each) for each in attempts}) == 1:
         return ""
     way = f"by {_way(attempt)}"
@@ -157,14 +157,14 @@ _WAYS = {
     "path": "path", "fields": "fields", "slice": "rows", "lines": "lines", "pattern": "pattern",
     "around": "place", "query": "words",
 }  # fmt: skip
-"""Options, and what a model is told of each: the names of options are none that it knows."""
+"""Words for the options, whose names a model does not know."""
 
 
 def _way(options: ExpandOptions) -> str:
     return next((word for name, word in _WAYS.items() if getattr(options, name)), "page")
 
 
-def _region(opened: Opened, options: ExpandOptions) -> Region:
+def _region(opened: OpenContent, options: ExpandOptions) -> Region:
     if options.lines:
         return _lines(opened, *options.lines)
     if options.pattern:
@@ -176,11 +176,11 @@ def _region(opened: Opened, options: ExpandOptions) -> Region:
     return opened.whole()
 
 
-def _lines(opened: Opened, first: int, last: int | None) -> Region:
+def _lines(opened: OpenContent, first: int, last: int | None) -> Region:
     total = opened.source.line_count
     if first > total:
         last_lines = f"lines {max(1, total - _LAST_LINES)}-{total}"
-        raise Nothing(f"there are only {total:,} lines", last_lines)
+        raise NoSuchPart(f"there are only {total:,} lines", last_lines)
     first = max(1, total + 1 + first) if first < 0 else first
     if opened.is_one_line:
         return opened.whole()
@@ -188,12 +188,12 @@ def _lines(opened: Opened, first: int, last: int | None) -> Region:
 
 
 def _surroundings(
-    opened: Opened, options: ExpandOptions, around: PageFrame, count: Count
+    opened: OpenContent, options: ExpandOptions, around: PageFrame, count: Count
 ) -> Expansion:
     region, start, end = place(opened, options.around)
     first, last = surround(region, start, end, options, around, count)
     where = region.where(first, last)
     content = region.text[first:last]
-    shown = shorten_where(where, count) + region.total
-    text = around.around(content, shown, "", 1)
+    named = shorten_where(where, count) + region.total
+    text = around.around(content, named, "", 1)
     return Expansion(text=text, content=content, where=where, unit=region.unit, tokens=count(text))

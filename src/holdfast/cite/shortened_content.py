@@ -1,9 +1,9 @@
-"""A content a little too long, shortened inside: nearly all as it stands, and what is missing.
+"""Shorten a content that is slightly too long by leaving out one stretch.
 
-shortening: after composing, before citing. Runs of one line over and over give way first, for that
-loses nothing; then one stretch, where least of the question and of errors stands, and never an end.
-What is shown stands between fences, to the byte, as in a page of an expansion; a line of ours
-between two of them says what is left out there, and how to open it.
+shortened_content: after composition, before content_citation. Runs of repeated lines are left out
+first, because that loses nothing. Then the stretch is left out that matches the question least and
+has the fewest errors, but never an end. The quoted text is exact and between fences, as in a page
+of an expansion; a line between two fences names the omitted part and the call that opens it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import accumulate, groupby
 from typing import NamedTuple
 
 from holdfast.cite.citation import Excerpt, count
-from holdfast.cite.composing import Composed, Handle
+from holdfast.cite.composition import CitationText, Handle
 from holdfast.condense.condenser import Condenser, Passage
 from holdfast.condense.glance import glance
 from holdfast.condense.places import short_place
@@ -26,31 +26,31 @@ from holdfast.quoting import CUT, fenced
 from holdfast.search.passages import rank
 
 LEAST_SHOWN = 0.8
-"""Of a content's tokens: where less would be shown, a citation says more with less."""
+"""Minimum share of a content's tokens. With a smaller share a citation is more useful."""
 _MOST_SHOWN = 0.9
-"""More is no gain: our own lines take some 80 tokens."""
+"""Maximum share. A larger one saves nothing, because the added lines take about 80 tokens."""
 _PIECE = 240
-"""Characters: a gap begins and ends between pieces of about so many."""
+"""Approximate characters of a piece; a gap begins and ends between pieces."""
 _END_SHARE = 0.05
-"""Of the pieces, at either end: a head and a tail are shown, whatever the question is."""
+"""Share of the pieces at either end that is always shown."""
 _REPEATS = 4
 _LEAST_REPEATED = 200
-"""So many equal lines in a row, of so many characters together, are shown as one: the line that
-says so has some 40 tokens."""
+"""Minimum number and characters of equal lines that are shown once. The line that replaces the
+others has about 40 tokens."""
 _ALERT = 0.5
-"""What an error in a piece counts, where the piece that answers best counts 1."""
+"""Weight of an error in a piece; the piece that answers best has the weight 1."""
 _GAP_TOKENS = 45
-"""Of the line that says what is missing, and of the fences around it."""
+"""Tokens of the line that names the omitted part, and of the fences around it."""
 _TRIES = 3
 
 
 class _Gap(NamedTuple):
-    """A span that is left out."""
+    """An omitted span."""
 
     start: int
     end: int
     repeats: bool = False
-    """Whether it is the line before it, over and over."""
+    """Whether the span only repeats the line before it."""
 
 
 class _Piece(NamedTuple):
@@ -58,13 +58,13 @@ class _Piece(NamedTuple):
     end: int
     tokens: int
     weight: float
-    """How much is lost without it."""
+    """How important the piece is."""
 
 
-def shortened_inside(
+def shortened_content(
     handle: Handle, source: Source, condenser: Condenser, question: str, most: int
-) -> Composed | None:
-    """A content in at most `most` tokens; None if these would not hold nearly all of it."""
+) -> CitationText | None:
+    """Return a content in at most `most` tokens; None if they hold too little of it."""
     target = min(most, int(handle.tokens * _MOST_SHOWN))
     if target < handle.tokens * LEAST_SHOWN:
         return None
@@ -75,13 +75,13 @@ def shortened_inside(
     room = target - count(head) - _GAP_TOKENS * (1 + len(repeats))
     for _ in range(_TRIES):
         gaps = _with_stretch(repeats, pieces, sum(piece.tokens for piece in pieces) - room)
-        shown = _between(source.text, gaps)
-        parts = [Excerpt(source.text[a:b], where(source, a, b), 0.0) for a, b in shown]
+        spans = _between(source.text, gaps)
+        parts = [Excerpt(source.text[a:b], where(source, a, b), 0.0) for a, b in spans]
         text = _text(handle, source, head, parts, gaps)
         tokens = count(text)
         if gaps and tokens <= target:
             title = " ".join(condensed.title.split())
-            return Composed(text, title, tokens, tuple(parts), condensed.unit, condensed.total)
+            return CitationText(text, title, tokens, tuple(parts), condensed.unit, condensed.total)
         room -= max(1, tokens - target)
     return None
 
@@ -90,9 +90,9 @@ def _text(
     handle: Handle, source: Source, head: str, parts: Sequence[Excerpt], gaps: Sequence[_Gap]
 ) -> str:
     marks = [_mark(handle, source, gap) for gap in gaps]
-    shown = [fenced(part.text) for part in parts]
-    between = [line for pair in zip(shown, marks, strict=False) for line in pair]
-    return "\n".join([head, *between, *shown[len(marks) :]])
+    quoted = [fenced(part.text) for part in parts]
+    between = [line for pair in zip(quoted, marks, strict=False) for line in pair]
+    return "\n".join([head, *between, *quoted[len(marks) :]])
 
 
 def _mark(handle: Handle, source: Source, gap: _Gap) -> str:
@@ -103,13 +103,13 @@ def _mark(handle: Handle, source: Source, gap: _Gap) -> str:
 
 
 def _between(text: str, gaps: Sequence[_Gap]) -> Iterator[Span]:
-    """What is shown: never empty at either end, for no gap reaches them."""
+    """Return the quoted spans. The first and last are not empty, as no gap reaches the ends."""
     edges = [0, *(edge for gap in gaps for edge in (gap.start, gap.end)), len(text)]
     return zip(edges[::2], edges[1::2], strict=True)
 
 
 def _repeats(text: str) -> Iterator[_Gap]:
-    """Runs of equal lines, without the first of each and without the last line of all."""
+    """Yield runs of equal lines, without the first line of each and the last line of the text."""
     lines = line_spans(text, 0, len(text))
     for _, run in groupby(lines, key=lambda span: text[span[0] : span[1]].rstrip()):
         spans = list(run)
@@ -120,10 +120,10 @@ def _repeats(text: str) -> Iterator[_Gap]:
 
 
 def _pieces(source: Source, question: str, repeats: Sequence[_Gap]) -> list[_Piece]:
-    """What may be left out, in pieces, each with what is lost then."""
+    """Return the pieces that may be left out, with their weights."""
     text = source.text
-    shown = _between(text, repeats)
-    spans = [span for part in shown for span in cut(text, *part, _PIECE, by="line")]
+    parts = _between(text, repeats)
+    spans = [span for part in parts for span in cut(text, *part, _PIECE, by="line")]
     weights = [0.0] * len(spans)
     ranked = rank(question, [Passage(text[start:end], "") for start, end in spans])
     for answer in ranked:
@@ -138,7 +138,7 @@ def _pieces(source: Source, question: str, repeats: Sequence[_Gap]) -> list[_Pie
 
 
 def _with_stretch(repeats: Sequence[_Gap], pieces: Sequence[_Piece], tokens: int) -> list[_Gap]:
-    """The gaps, with one of at least so many tokens among them where least is lost."""
+    """Return the gaps with the least important stretch of at least `tokens` tokens added."""
     if tokens <= 0:
         return list(repeats)
     edge = max(1, round(len(pieces) * _END_SHARE))
@@ -149,7 +149,7 @@ def _with_stretch(repeats: Sequence[_Gap], pieces: Sequence[_Piece], tokens: int
         stop = bisect.bisect_left(sizes, sizes[first] + tokens)
         if stop <= len(pieces) - edge:
             loss = losses[stop] - losses[first]
-            # Of equal ones the middle: agents come back to how a content began and ended.
+            # Prefer the middle: agents return to the beginning and the end of a content.
             stretches.append((round(loss, 6), abs(first + stop - len(pieces)), first, stop))
     if not stretches:
         return []
@@ -159,7 +159,7 @@ def _with_stretch(repeats: Sequence[_Gap], pieces: Sequence[_Piece], tokens: int
 
 
 def _merged(gaps: Sequence[_Gap]) -> list[_Gap]:
-    """Gaps in order; those that touch are one."""
+    """Return the gaps in order; adjacent ones are merged."""
     merged: list[_Gap] = []
     for gap in gaps:
         if merged and gap.start <= merged[-1].end:

@@ -1,7 +1,7 @@
-"""The tool that a model finds earlier turns with: `recall(query)`, written in every dialect.
+"""Define the tool that finds earlier turns: `recall(query)`, written in every dialect.
 
-recalling: after tool. Where history is left out of a request, the model must be able to ask for it;
-the answer is what `Holdfast.recall` gives, under the caps of expansions.
+turn_recall: after tool. It lets a model ask for history that a request omits. The answer is that of
+`Holdfast.recall`, within the limits of expansions.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from holdfast.wire.tools import offered_tools
 
 NAME = "recall"
 OTHER_NAME = "holdfast_recall"
-"""For requests that have a tool named `recall` of their own."""
+"""Name for requests in which the client has a tool named `recall`."""
 
 OUR_TOOLS = frozenset({tool.NAME, tool.OTHER_NAME, NAME, OTHER_NAME})
-"""What the tools that open what was left out may be called."""
+"""Names of the tools that open omitted content."""
 
 DESCRIPTION = "Finds what was said earlier in this conversation."
 PARAMETERS: dict[str, Any] = {
@@ -32,14 +32,14 @@ _LONGEST_QUERY = 2_000
 
 
 def definition(dialect: str, name: str = NAME) -> dict[str, Any]:
-    """The tool as an entry of a request's list of tools."""
+    """Return the tool as an entry of a request's list of tools."""
     return write(dialect, Tool(name=name, description=DESCRIPTION, parameters=PARAMETERS))
 
 
 def recall_tool(conversation: Conversation) -> tuple[str, bool]:
-    """What the tool is called in a request, and whether it is offered already.
+    """Return the name of the tool in a request, and whether it is offered already.
 
-    A client's tool of another meaning may have its usual name.
+    A different tool of the client may have its usual name.
     """
     descriptions = {tool.name: tool.description for tool in offered_tools(conversation)}
     for name in (NAME, OTHER_NAME):
@@ -49,7 +49,7 @@ def recall_tool(conversation: Conversation) -> tuple[str, bool]:
 
 
 def parse_query(arguments: object) -> str:
-    """What a call asks for."""
+    """Return the query of a call."""
     query = read_arguments(arguments).get("query")
     if not isinstance(query, str) or not query.strip():
         raise ExpandError(

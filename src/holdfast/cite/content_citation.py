@@ -1,6 +1,6 @@
-"""Cite a content: its kind, its ref, its citation, and the original to be stored.
+"""Make the citation of a content.
 
-citing: the last word of cite. It stores nothing itself: a citation carries the original, which
+content_citation: last in the package. It stores nothing: a citation carries the original, which
 must be in the store before the citation is shown to a model.
 """
 
@@ -17,9 +17,9 @@ from holdfast.cite.citation import (
     count,
     is_long,
 )
-from holdfast.cite.composing import Handle, citation_of, compose
+from holdfast.cite.composition import Handle, citation_of, compose
 from holdfast.cite.sections import LEAST_TOKENS
-from holdfast.cite.shortening import shortened_inside
+from holdfast.cite.shortened_content import shortened_content
 from holdfast.condense.kinds import condenser_for
 from holdfast.condense.source import Source
 from holdfast.errors import StoreError
@@ -31,7 +31,7 @@ from holdfast.store.refs import KIND, canonical, digest, ref_id
 _SUMMARY_CHARACTERS = 500
 _QUESTION_CHARACTERS = 2_000
 _FRAME_AND_KEYS = 200
-"""Tokens of the first and the last line of a citation, and of what every citation shows."""
+"""Tokens of the first and the last line of a citation, and of its key lines."""
 
 
 def cite(
@@ -43,15 +43,16 @@ def cite(
     tool: str = "",
     rules: CitingRules = DEFAULT_RULES,
 ) -> Citation:
-    """Cite a content: text, bytes or a JSON value. The same input gives the same bytes.
+    """Return the citation of a content: text, bytes or a JSON value.
 
-    A content at or under the threshold, or one that a citation could not shorten, stays as it is.
+    The same input gives the same bytes. Content at or under the threshold, or content that a
+    citation would not shorten, is returned unchanged.
     """
     if kind is not None and not KIND.fullmatch(kind):
         raise StoreError(
-            "the kind of a content is no name",
+            "the kind of the content is not a valid name",
             where="kind",
-            fix="Give a word of small letters, digits and underscores, such as build_log.",
+            fix="Use lower-case letters, digits and underscores, such as build_log.",
         )
     data = canonical(content)
     source = Source(data, tool=tool, url=source_url or "")
@@ -61,18 +62,22 @@ def cite(
     findings = find(source.text)
     visible = apply(rules.privacy, source.text, findings)
     condenser = condenser_for(source, kind)
-    shown = source
+    visible_source = source
     if visible is not source.text:
-        shown = Source(visible.encode(), tool=tool, url=source.url)
+        visible_source = Source(visible.encode(), tool=tool, url=source.url)
     sha256 = digest(data)
     name = ref_id(kind or condenser.kind, sha256, rules.ref_digits)
-    asked = (question or "")[:_QUESTION_CHARACTERS]
+    short_question = (question or "")[:_QUESTION_CHARACTERS]
     handle = Handle(name, rules.opener, tokens, example(source, tokens, visible))
-    composed = shortened_inside(handle, shown, condenser, asked, rules.shorten_to)
+    composed = shortened_content(
+        handle, visible_source, condenser, short_question, rules.shorten_to
+    )
     level = "cited" if composed is None else "shortened"
     if composed is None:
         most = allowance(tokens, condenser.kind, rules.room, rules.most_tokens)
-        composed = compose(handle, shown, condenser, asked, min(most, _most_of(tokens)))
+        composed = compose(
+            handle, visible_source, condenser, short_question, min(most, _most_of(tokens))
+        )
     if composed.tokens >= tokens:
         return _unchanged(source, kind)
     original = Content(
@@ -92,10 +97,10 @@ def cite(
 
 
 def _most_of(tokens: int) -> int:
-    """What a citation may take of a content, however much room there is: half of it.
+    """Return the maximum tokens of a citation, regardless of the room: half of the content.
 
-    Half of one just over the threshold is no more than the frame around a citation: there three
-    quarters are allowed, so that it still says how the content ended.
+    Half of a content just over the threshold would only hold the first and last lines of a
+    citation. Three quarters are allowed there, so that the end of the content is shown too.
     """
     return max(LEAST_TOKENS, tokens // 2, min(tokens * 3 // 4, _FRAME_AND_KEYS))
 
