@@ -218,12 +218,12 @@ def test_the_line_that_a_question_quotes_is_the_answer(room: int) -> None:
         cite(LOG, question='Which line says "failed to open permission denied"?', rules=rules)
     )
     assert log.sections[ANSWER] == [
-        "- line 78: 2024-05-01 12:01:17 INFO worker-0: failed to open /srv/77.db: permission denied"
+        "- 2024-05-01 12:01:17 INFO worker-0: failed to open /srv/77.db: permission denied (line 78)"
     ]
     assert not {HEADINGS["other"], HEADINGS["outline"], HEADINGS["sample"]} & set(log.headings)
     trace = cite(TRACE, question='What led to "opened the file number 120"?', rules=rules)
     body = Body(trace)
-    assert body.sections[ANSWER] == ["- line 362: opened the file number 120"]
+    assert body.sections[ANSWER] == ["- opened the file number 120 (line 362)"]
     around = body.sections[HEADINGS["other"]][-2:]
     assert around[0].endswith("step 120")
     assert "  read 4440 bytes" in around[1]
@@ -235,7 +235,7 @@ def test_a_blank_in_a_quote_asks_for_what_fills_it() -> None:
     body = Body(cite(LOG, question=question))
     assert body.headings[-1:] == [ANSWER]
     assert body.sections[ANSWER] == [
-        "- line 78: 2024-05-01 12:01:17 INFO worker-0: failed to open /srv/77.db: permission denied"
+        "- 2024-05-01 12:01:17 INFO worker-0: failed to open /srv/77.db: permission denied (line 78)"
     ]
     assert HEADINGS["other"] not in body.headings
     assert not asks_for_line(f"{question} {'And the rest of a task. ' * 20}")
