@@ -65,8 +65,8 @@ def test_room_is_counted_as_the_request_was_counted_to_make_it_fit(limit: int | 
     with_request(work, limit=limit)
 
 
-@pytest.mark.parametrize("opened", [0, 40])
-@pytest.mark.parametrize("wanted", [500, 1_500])
+@pytest.mark.parametrize("opened", [0, 60, 160])
+@pytest.mark.parametrize("wanted", [500, 1_000, 1_900])
 def test_a_request_that_is_folded_has_the_room_that_was_asked_for(opened: int, wanted: int) -> None:
     async def work(_: Holdfast, request: SentRequest, hidden: HiddenCalls) -> None:
         assert request.fitted
