@@ -30,10 +30,10 @@ from holdfast.allocate import (
     Rung,
     priorities,
 )
-from holdfast.allocate.choosing import Option, best_total, cost_of, priority_first
-from holdfast.allocate.manager import counter_of
+from holdfast.allocate.level_choice import Option, best_total, priority_first, total_cost
+from holdfast.allocate.manager import token_counter
 from holdfast.allocate.strategy import WORTH
-from holdfast.allocate.truncating import truncated
+from holdfast.allocate.truncation import truncate_to_tokens
 from holdfast.errors import AllocationError
 from holdfast.settings import Settings
 from holdfast.summarise import RATIO, ContentSummarizer, SummarizationLevel, SummarizationResult
@@ -100,7 +100,7 @@ def _speed() -> Table:
     for column in ("budget, share of all", *WAYS):
         table.add_column(column, justify="right")
     items = _made_items()
-    total = sum(map(counter_of(""), (item.content for item in items)))
+    total = sum(map(token_counter(""), (item.content for item in items)))
     for share in (0.1, 0.3, 0.6, 2.0):
         row = [f"{share:.0%}"]
         for way in WAYS:
@@ -150,7 +150,7 @@ def _against_the_optimum() -> Table:
         ladders = [_ladder(size, weight) for size, weight in zip(sizes, weights, strict=True)]
         room = round(sum(sizes) * chance.uniform(0.1, 0.7))
         choices = map(list, itertools.product(range(5), repeat=len(ladders)))
-        optimum = max(_worth(ladders, c) for c in choices if cost_of(ladders, c) <= room)
+        optimum = max(_worth(ladders, c) for c in choices if total_cost(ladders, c) <= room)
         for way, choose in zip(WAYS, (best_total, priority_first), strict=True):
             choice = choose(ladders, weights, [0] * len(ladders))(room)
             assert choice is not None
@@ -231,7 +231,7 @@ def _cases(together: int) -> Iterator[_Case]:
                 record["question"],
                 answer,
                 _items(sources, record["question"]),
-                sum(map(counter_of(""), sources)),
+                sum(map(token_counter(""), sources)),
             )
 
 
@@ -255,7 +255,9 @@ async def _not_managed(cases: Sequence[_Case], share: float) -> list[bool]:
     for case in cases:
         budget = round(case.tokens * share)
         result = await manager.allocate_budget(case.items, budget, context=case.question)
-        answered.append(case.answer in _folded(truncated(result.text, budget, counter_of(""))))
+        answered.append(
+            case.answer in _folded(truncate_to_tokens(result.text, budget, token_counter("")))
+        )
     return answered
 
 

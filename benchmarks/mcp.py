@@ -29,7 +29,7 @@ from holdfast.engine import Holdfast
 from holdfast.settings import Settings
 from holdfast.surfaces.mcp.config import ServerSpec
 from holdfast.surfaces.mcp.gateway import Gateway, GatewayOptions
-from holdfast.surfaces.mcp.serving import gateway_server
+from holdfast.surfaces.mcp.handlers import gateway_server
 
 _CALLS = 200
 _SERVERS = 20

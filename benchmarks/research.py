@@ -25,8 +25,8 @@ from rich.table import Table
 
 from benchmarks import ratios
 from benchmarks.questions import DATA
-from holdfast.allocate.manager import counter_of
-from holdfast.allocate.truncating import truncated
+from holdfast.allocate.manager import token_counter
+from holdfast.allocate.truncation import truncate_to_tokens
 from holdfast.engine import Holdfast
 from holdfast.models.embedding import open_embedder
 from holdfast.researching import Options, SourceText, conduct, markdown
@@ -43,7 +43,7 @@ QUESTIONS = 60
 """Of each half: a research takes a second or two."""
 SOURCES = 1_000
 _FILE = DATA / "multihop" / "questions.jsonl.gz"
-count = counter_of("")
+count = token_counter("")
 
 
 class Case(NamedTuple):
@@ -175,7 +175,7 @@ def _heads(case: Case, budget: int) -> tuple[set[str], str]:
     cited: set[str] = set()
     shown = []
     for document in case.documents:
-        head = truncated(f"{document.name}\n{document.text}", share, count)
+        head = truncate_to_tokens(f"{document.name}\n{document.text}", share, count)
         shown.append(head)
         if document.text in head:  # half a document is not cited: its end may be what answers
             cited.add(document.text)

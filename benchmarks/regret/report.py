@@ -30,7 +30,7 @@ Sums = dict[tuple[int, str, str], Counter[str]]
 """By window, rule and source."""
 
 
-def ours(rules: CitingRules, offer: OfferExpand = "auto") -> Make:
+def ours(rules: CitingRules, offer: OfferExpand = "auto", *, opens_ahead: bool = False) -> Make:
     """Our engine with these rules, as the proxy has it."""
 
     def make(recording: Recording, window: int) -> Rule:
@@ -42,6 +42,7 @@ def ours(rules: CitingRules, offer: OfferExpand = "auto") -> Make:
             cites=True,
             opens=True,
             offer_expand=offer,
+            opens_ahead=opens_ahead,
         )
         return Engine(recording, options)
 
@@ -58,6 +59,7 @@ RULES: dict[str, Make] = {
         recording, clear_tool_uses(window)
     ),
     "auto": ours(CitingRules(policy="auto")),
+    "auto, opening ahead": ours(CitingRules(policy="auto"), opens_ahead=True),
 }
 
 

@@ -12,8 +12,8 @@ import msgspec
 import prometheus_client
 import pytest
 
-from holdfast.agent import Agent, Outcome, Target, Tool
-from holdfast.agent.journal import Journal, Step
+from holdfast.agent import Agent, AgentTool, Outcome, Target
+from holdfast.agent.journal import Journal, JournalStep
 from holdfast.engine import Holdfast, Session
 from holdfast.errors import (
     AgentError,
@@ -118,10 +118,10 @@ def test_schemas_come_from_types_and_docstrings() -> None:
     ],
 )
 def test_hostile_arguments_get_a_reason_and_nothing_runs(arguments: str, why: str) -> None:
-    from holdfast.agent.tools import ArgumentsError, tool_of  # noqa: PLC0415
+    from holdfast.agent.tools import ArgumentsError, build_tool  # noqa: PLC0415
 
     with pytest.raises(ArgumentsError) as caught:
-        tool_of(read_file).arguments(arguments)
+        build_tool(read_file).arguments(arguments)
     assert why in str(caught.value)
 
 
@@ -129,7 +129,7 @@ def test_a_tool_with_a_schema_of_its_own_is_checked_against_that() -> None:
     from holdfast.agent.tools import ArgumentsError  # noqa: PLC0415
 
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    tool = Tool(name="twice", description="", parameters=schema, run=lambda n: 2 * n)
+    tool = AgentTool(name="twice", description="", parameters=schema, run=lambda n: 2 * n)
     assert tool.arguments('{"n": 4}') == {"n": 4}
     with pytest.raises(ArgumentsError, match="n does not match"):
         tool.arguments('{"n": "secret"}')
@@ -488,7 +488,7 @@ def test_cancelled_while_a_result_is_written_it_is_there_once(
 ) -> None:
     append, written = Journal.add, asyncio.Event()
 
-    async def slow(self: Journal, *steps: Step) -> None:
+    async def slow(self: Journal, *steps: JournalStep) -> None:
         await append(self, *steps)
         if any(step.kind == "result" for step in steps):
             written.set()
@@ -513,7 +513,7 @@ def test_a_result_that_cannot_be_written_ends_the_other_tools(
     append = Journal.add
     ended: list[str] = []
 
-    async def refusing(self: Journal, *steps: Step) -> None:
+    async def refusing(self: Journal, *steps: JournalStep) -> None:
         if any(step.kind == "result" for step in steps):
             raise StoreConflictError("another process has gone on from here")
         await append(self, *steps)
@@ -579,7 +579,7 @@ def test_a_resumed_agent_counts_the_conversation_before_it_asks(
                 async def running() -> None:
                     counted.append(second.guard.counters.conversation)
 
-                monkeypatch.setattr(second, "_running", running)
+                monkeypatch.setattr(second, "_run_exclusively", running)
                 await second.resume("s1")
                 lines = [m for m in second.messages if m["role"] == "tool"]
                 assert counted[0] > text_tokens(lines[0]["content"]) > 300
@@ -647,7 +647,7 @@ def test_nothing_is_fetched_for_the_schema_of_a_tool() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.settimeout(0)
         address = f"http://127.0.0.1:{listening.getsockname()[1]}/schema.json"
-        tool = Tool(name="x", description="", parameters={"$ref": address}, run=str)
+        tool = AgentTool(name="x", description="", parameters={"$ref": address}, run=str)
         assert tool.arguments('{"a": 1}') == {"a": 1}
         with pytest.raises(BlockingIOError):
             listening.accept()

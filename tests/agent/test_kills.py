@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent.calling import INTERRUPTED
+from holdfast.agent.tool_calls import INTERRUPTED
 from tests.agent.mortal import ANSWER, TURNS, WINDOW
 from tests.agent.scripted import call, calls, is_valid, limit_of, says
 from tests.provider import chat_rules

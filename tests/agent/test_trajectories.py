@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import Agent, Outcome, Tool
+from holdfast.agent import Agent, AgentTool, Outcome
 from tests.agent.scripted import is_valid, limit_of, says, target
 from tests.support.recorded import needs_trajectories, trajectories
 from tests.surfaces.proxy.gatekeeper import Got
@@ -50,12 +50,12 @@ class Recording:
     def _first(messages: Sequence[dict[str, Any]], role: str) -> str:
         return next((text_of(m["content"]) for m in messages if m["role"] == role), "")
 
-    def _tool(self, name: str) -> Tool:
+    def _tool(self, name: str) -> AgentTool:
         def run(**arguments: Any) -> str:
             return self._waiting[_key(name, arguments)].popleft()
 
         parameters = {"type": "object", "properties": {}}
-        return Tool(name=name, description="A tool.", parameters=parameters, run=run)
+        return AgentTool(name=name, description="A tool.", parameters=parameters, run=run)
 
     def speak(self, got: Got) -> Script:
         """The next recorded turn whose calls can be made; the end behind the last."""

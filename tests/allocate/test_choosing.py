@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.allocate.choosing import (
+from holdfast.allocate.fidelity import Rung
+from holdfast.allocate.level_choice import (
     WAYS,
     Ladder,
     Option,
     all_alike,
     best_total,
-    cheapest,
-    cost_of,
+    cheapest_floors,
+    heaviest_floors,
     priority_first,
-    weightiest,
+    total_cost,
 )
-from holdfast.allocate.fidelity import Rung
 
 DROPPED = Option(Rung.DROPPED, 0, 0, 0.0)
 
@@ -81,9 +81,12 @@ def test_all_alike_goes_down_together_and_then_drops_the_lightest() -> None:
 
 def test_floors_keep_the_weightiest_or_the_cheapest() -> None:
     dear = ladder((Rung.RAW, 90, 1.0))
-    assert weightiest([dear, FULL, FULL], [0.9, 0.5, 0.1], 2) == [1, 1, 0]
-    assert cheapest([dear, FULL, FULL], 2) == [0, 1, 1]
-    assert weightiest([[DROPPED], FULL], [0.9, 0.1], 1) == [0, 1]  # what has no form cannot stay
+    assert heaviest_floors([dear, FULL, FULL], [0.9, 0.5, 0.1], 2) == [1, 1, 0]
+    assert cheapest_floors([dear, FULL, FULL], 2) == [0, 1, 1]
+    assert heaviest_floors([[DROPPED], FULL], [0.9, 0.1], 1) == [
+        0,
+        1,
+    ]  # what has no form cannot stay
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -92,12 +95,12 @@ def test_no_way_exceeds_the_room_or_goes_below_a_floor(
     way: str, ladders: list[list[Option]], room: int, data: st.DataObject
 ) -> None:
     weights = data.draw(st.lists(st.floats(0.01, 1), min_size=len(ladders), max_size=len(ladders)))
-    floors = weightiest(ladders, weights, data.draw(st.integers(0, len(ladders))))
+    floors = heaviest_floors(ladders, weights, data.draw(st.integers(0, len(ladders))))
     choice = WAYS[way](ladders, weights, floors)(room)  # type: ignore[index]
     if choice is None:
-        assert cost_of(ladders, floors) > room or way == "all_alike"
+        assert total_cost(ladders, floors) > room or way == "all_alike"
     else:
-        assert cost_of(ladders, choice) <= room
+        assert total_cost(ladders, choice) <= room
         assert all(n >= floor for n, floor in zip(choice, floors, strict=True))
 
 
@@ -118,7 +121,7 @@ def test_the_best_total_misses_the_optimum_by_less_than_one_step(
 ) -> None:
     """What the greedy walk leaves is less than the worth of one step that did not fit."""
     choices = itertools.product(*(range(len(options)) for options in ladders))
-    fitting = (list(c) for c in choices if cost_of(ladders, list(c)) <= room)
+    fitting = (list(c) for c in choices if total_cost(ladders, list(c)) <= room)
     optimum = max(worth_of(ladders, choice) for choice in fitting)
     choice = best_total(ladders, [1.0] * len(ladders), [0] * len(ladders))(room)
     assert choice is not None

@@ -18,7 +18,7 @@ from holdfast.allocate import (
     ContextBudgetManager,
     Rung,
 )
-from holdfast.allocate.manager import counter_of
+from holdfast.allocate.manager import token_counter
 from holdfast.budget import PhaseBudget
 from holdfast.compat import ContentArchive
 from holdfast.errors import AllocationError, BudgetExceededError, PrivacyError, SettingsError
@@ -190,7 +190,7 @@ def test_half_characters_in_items_and_names_break_nothing() -> None:
     ]
     manager = ContextBudgetManager(Settings(), Honest())
     result = asyncio.run(manager.allocate_budget(items, 900))
-    assert counter_of("")(result.text) == result.tokens <= 900
+    assert token_counter("")(result.text) == result.tokens <= 900
     assert len(result.parts) == 4
 
 
@@ -198,7 +198,7 @@ def test_prompts_are_counted_for_the_model_that_is_named() -> None:
     for model in ("", "claude-sonnet-4-5"):
         manager = ContextBudgetManager(Settings(), Honest(), model=model)
         result = asyncio.run(manager.allocate_budget([item("a", 900)], 300))
-        assert counter_of(model)(result.text) == result.tokens <= 300
+        assert token_counter(model)(result.text) == result.tokens <= 300
 
 
 # --- what cannot be summarised, truncated or dropped ---------------------------------------------
@@ -358,7 +358,7 @@ def check_the_budget(
     items: list[ContentItem], budget: int, strategy: str, seed: int, config: Settings, run: Run
 ) -> None:
     """Within the budget as counted on the text, and as the record says; or a clear error."""
-    count = count_words if seed % 2 else counter_of("")
+    count = count_words if seed % 2 else token_counter("")
     manager = ContextBudgetManager(config, Moody(seed), count=count)
     try:
         result = run(manager.allocate_budget(items, budget, strategy))

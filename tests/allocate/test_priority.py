@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.allocate import Confidence, ContentItem, ContentState, Quality, compute_priority
-from holdfast.allocate.candidates import LEAST_WEIGHT, weights_of
+from holdfast.allocate.candidates import LEAST_WEIGHT, relative_weights
 from holdfast.allocate.item import (
     CONFIDENCE,
     HALF_LIFE_SECONDS,
@@ -116,6 +116,8 @@ def test_an_embedder_finds_other_words_for_the_same_thing() -> None:
 
 def test_weights_are_told_by_the_spread_of_priorities() -> None:
     close = [source(priority=priority) for priority in (0.50, 0.55, 0.60)]
-    assert weights_of(close) == [pytest.approx(weight) for weight in (LEAST_WEIGHT, 0.55, 1.0)]
-    assert weights_of([source(), source()]) == [1.0, 1.0]
-    assert weights_of([]) == []
+    assert relative_weights(close) == [
+        pytest.approx(weight) for weight in (LEAST_WEIGHT, 0.55, 1.0)
+    ]
+    assert relative_weights([source(), source()]) == [1.0, 1.0]
+    assert relative_weights([]) == []

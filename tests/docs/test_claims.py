@@ -26,7 +26,7 @@ from holdfast.fitting import (
     tool_directory,
     tool_offers,
 )
-from holdfast.researching.walking import WalkLimits
+from holdfast.researching.source_files import WalkLimits
 from holdfast.settings import Settings
 from holdfast.store.queue import SUMMARY_TOKENS, Quotas
 from holdfast.store.records import EditAction

@@ -173,7 +173,7 @@ def test_lines_that_are_not_there_are_told_how_many_there_are() -> None:
 
 def test_the_first_reason_is_given_where_nothing_finds_anything() -> None:
     part = opened({"ref_id": REF, "path": "$.a", "query": "zeppelin"}, LOG, question="quagga?")
-    assert part.reason.startswith("this content is no JSON")
+    assert part.reason.startswith("this content is not JSON")
 
 
 def test_the_next_page_of_a_sloppy_call_goes_on_from_the_first() -> None:

@@ -57,7 +57,7 @@ def test_the_pages_of_any_json_are_its_text(
 def test_the_pages_of_any_bytes_are_what_can_be_read_of_them(data: bytes, tokens: int) -> None:
     made = pages(data, {"max_tokens": tokens})
     assert "".join(page.content for page in made) == data.decode("utf-8", "replace")
-    assert ("no UTF-8" in made[0].text) == (data.decode("utf-8", "replace").encode() != data)
+    assert ("not UTF-8" in made[0].text) == (data.decode("utf-8", "replace").encode() != data)
 
 
 @pytest.mark.parametrize("data", [LOG, JSON, CSV, "x" * 20_000, "word " * 5000])

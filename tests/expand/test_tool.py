@@ -22,7 +22,7 @@ from holdfast.expand import (
     stale_line,
 )
 from holdfast.expand.excerpts import excerpts_of
-from holdfast.expand.retrieval import Request, Retrieved
+from holdfast.expand.retrieval import Request, RetrievalResult
 from holdfast.expand.tool import OTHER_NAME, PARAMETERS
 from holdfast.store.records import RefInfo, State, Stored
 from holdfast.wire import DIALECTS
@@ -189,7 +189,7 @@ def answer(arguments: object, data: str, **more: Any) -> dict[str, Any]:
 def test_retrieval_needs_an_id() -> None:
     for arguments in ({}, {"ContentID": ""}, {"ContentID": None, "ExcerptOnly": True}):
         made = parse_retrieval(arguments)
-        assert isinstance(made, Retrieved)
+        assert isinstance(made, RetrievalResult)
         assert (made.success, made.message) == (False, "ContentID parameter is required")
 
 
@@ -259,7 +259,7 @@ def test_every_next_page_that_is_offered_opens_and_together_they_are_all(
 @pytest.mark.parametrize("offset", ["many", -3, 2.5, [1]])
 def test_an_offset_that_is_none_is_refused(offset: object) -> None:
     refused = parse_retrieval({"ContentID": "c", "Offset": offset})
-    assert isinstance(refused, Retrieved)
+    assert isinstance(refused, RetrievalResult)
     assert "Offset" in refused.message
 
 

@@ -18,7 +18,7 @@ def offered(value: object, visible: str = "", tokens: int = 1_000) -> str:
 
 @pytest.mark.parametrize(
     ("rows", "find"),
-    [(2, "rows 2-2"), (7, "rows 4-7"), (19, "rows 10-14"), (20, "rows 11-15"), (400, "rows 11-15")],
+    [(2, "row 2"), (7, "rows 4-7"), (19, "rows 10-14"), (20, "rows 11-15"), (400, "rows 11-15")],
 )
 def test_rows_from_the_middle_of_few_and_from_the_eleventh_of_many(rows: int, find: str) -> None:
     assert offered([{"id": n} for n in range(rows)]) == find

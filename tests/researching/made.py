@@ -11,7 +11,7 @@ from typing import Any
 from holdfast.engine import Holdfast
 from holdfast.errors import StoreUnavailableError
 from holdfast.models.protocol import Completion
-from holdfast.researching import Options, Report, Researched, SourceText, conduct
+from holdfast.researching import Options, Report, ResearchResult, SourceText, conduct
 from holdfast.settings import Settings
 from holdfast.store import Store
 from holdfast.store.opening import open_memory
@@ -92,14 +92,14 @@ async def researched_in(
     store: Store | None = None,
     settings: Settings | None = None,
     **options: Any,
-) -> Researched:
+) -> ResearchResult:
     """What a research comes to, in a loop that runs."""
     engine = Holdfast(store or open_memory())
     chosen = Options(**({"now": NOW} | options))
     return await conduct(question, sources, engine, settings or Settings(), chosen)
 
 
-def researched(question: str, sources: Sequence[Any], **how: Any) -> Researched:
+def researched(question: str, sources: Sequence[Any], **how: Any) -> ResearchResult:
     """What a research comes to."""
     return asyncio.run(researched_in(question, sources, **how))
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from holdfast.engine import Holdfast
 from holdfast.errors import ResearchError
-from holdfast.researching import Options, conduct, conducting, verify
+from holdfast.researching import Options, conduct, research_run, verify
 from holdfast.settings import Settings
 from holdfast.store import Store, open_store
 from tests.researching.made import NOW, researched, texts, wrong_citations
@@ -84,7 +84,7 @@ def fork(folder: Path, name: str, *, writes: int = 0, behind: bool = False, resu
 
 
 def besiege(folder: Path, every: int) -> None:
-    vars(conducting)["open_embedder"] = lambda: None  # by words alone: a life has to be short
+    vars(research_run)["open_embedder"] = lambda: None  # by words alone: a life has to be short
     researched(QUESTION, texts(1))  # what every life has to load, is loaded once
     (folder / "sources").mkdir()
     for source in texts(SOURCES):

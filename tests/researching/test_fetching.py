@@ -17,7 +17,7 @@ from aiohttp import web
 
 from holdfast.errors import ResearchError
 from holdfast.researching import SourceLimits
-from holdfast.researching.fetching import Fetched, FetchLimits, fetch
+from holdfast.researching.web_pages import FetchedPage, FetchLimits, fetch
 from tests.researching.made import researched_in
 
 WEB, PRIVATE = "127.0.0.2", "127.0.0.1"
@@ -104,7 +104,7 @@ def refusal(path: str, limits: FetchLimits = LIMITS) -> str:
 
 
 def test_redirects_are_followed_and_the_last_address_is_told() -> None:
-    async def work(public: Pages, _: Pages) -> tuple[Fetched, str]:
+    async def work(public: Pages, _: Pages) -> tuple[FetchedPage, str]:
         return await fetch(f"{public.url}/hop/2", LIMITS), public.url
 
     page, url = with_pages(work)

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.compat import ContentStore
 from holdfast.errors import ResearchError
-from holdfast.researching import Forgotten, Report, forget, verify
+from holdfast.researching import ForgetResult, Report, forget, verify
 from holdfast.store import Scope
 from holdfast.store.opening import open_memory
 from holdfast.store.protocol import Store
@@ -25,7 +25,7 @@ def faults(report: Report, store: Store) -> int:
     return len(asyncio.run(verify(report, store, Scope())).faults)
 
 
-def forgotten(run: str, store: Store, scope: Scope | None = None) -> Forgotten:
+def forgotten(run: str, store: Store, scope: Scope | None = None) -> ForgetResult:
     return asyncio.run(forget(run, store, scope or Scope()))
 
 
@@ -37,10 +37,10 @@ def test_what_two_runs_use_stays_until_both_are_forgotten() -> None:
     store, sources = open_memory(), texts(5)
     one = researched("How long was it?", sources[:4], store=store).report
     two = researched("How long was it in part 3?", sources[2:], store=store).report
-    assert forgotten(one.run, store) == Forgotten(removed=2, shared=2)
+    assert forgotten(one.run, store) == ForgetResult(removed=2, shared=2)
     assert faults(one, store)
     assert not faults(two, store)
-    assert forgotten(two.run, store) == Forgotten(removed=3, shared=0)
+    assert forgotten(two.run, store) == ForgetResult(removed=3, shared=0)
     assert faults(two, store)
     assert asyncio.run(store.refs(Scope())) == []
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.allocate.manager import counter_of
+from holdfast.allocate.manager import token_counter
 from holdfast.compat import ContentStore, Payload
 from holdfast.expand.retrieval import ACTION
 from holdfast.researching import verify
@@ -20,7 +20,7 @@ from tests.researching.made import Scripted, claim, researched, texts
 
 ACTIONS = 50
 REF = re.compile(r"ref:\w+:[0-9a-f]{16}")
-count = counter_of("openai:gpt-4o")
+count = token_counter("openai:gpt-4o")
 
 
 class Opener(Scripted):

@@ -13,21 +13,21 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from holdfast.allocate.manager import counter_of
+from holdfast.allocate.manager import token_counter
 from holdfast.errors import ModelError, ResearchError, StoreUnavailableError
 from holdfast.expand.retrieval import ACTION
 from holdfast.researching import (
     PhaseProgress,
     Report,
-    Researched,
+    ResearchResult,
     SourceText,
     html_page,
     markdown,
     verify,
 )
-from holdfast.researching.composing import PHASE, compose
-from holdfast.researching.planning import sub_questions
-from holdfast.researching.records import Statement
+from holdfast.researching.records import SummarySentence
+from holdfast.researching.report_budget import PHASE, fit_report
+from holdfast.researching.sub_questions import sub_questions
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store
 from holdfast.store.opening import open_memory
@@ -41,7 +41,7 @@ from tests.researching.made import (
     wrong_citations,
 )
 
-count = counter_of("")
+count = token_counter("")
 FIRST_SEED = 100
 """Of the campaign; the short form has the seeds below it."""
 PART = re.compile(r"^\[(S\d+)(?:: (\w+) of [\d,]+ tokens[^\]]*)?\]$", re.M)
@@ -410,7 +410,7 @@ def test_no_sentence_of_the_summary_outlives_its_finding() -> None:
     sources = [SourceText("a.md", "\n\n".join(lines))]
     done = researched("How long are the bridges?", sources, store=store, model=model)
     assert len(done.state.summary) == len(lines), "all of it where there is room"
-    report = compose(done.state, 500, count, model=model.name, run=done.report.run)
+    report = fit_report(done.state, 500, count, model=model.name, run=done.report.run)
     left = {finding.id for finding in report.findings}
     assert 0 < len(left) < len(lines)
     assert {name for each in report.summary for name in each.findings} <= left
@@ -422,11 +422,11 @@ def test_a_sentence_of_the_summary_with_one_finding_too_many_does_not_verify() -
     report = researched("How long was it in part 3?", texts(5), store=store).report
     first = report.findings[0]
     for names in ((first.id, "F999"), ("F999", first.id), ("F999",), ()):
-        sentence = Statement(text=first.claim, findings=names)
+        sentence = SummarySentence(text=first.claim, findings=names)
         changed = msgspec.structs.replace(report, summary=(sentence,))
         [fault] = faults(changed, store)
         assert fault.startswith("stands on no finding")
-    sound = Statement(text=first.claim, findings=(first.id,))
+    sound = SummarySentence(text=first.claim, findings=(first.id,))
     assert not faults(msgspec.structs.replace(report, summary=(sound,)), store)
 
 
@@ -524,7 +524,7 @@ def test_killed_at_any_step_a_run_goes_on_to_the_same_report() -> None:
     sources = [*texts(36), SourceText("copy", texts(1)[0].text)]
     question = "How long was the bridge of Wien17? Who was the surveyor of Oslo24?"
 
-    def run(store: Store, *, resume: bool) -> Researched:
+    def run(store: Store, *, resume: bool) -> ResearchResult:
         return researched(question, sources, store=store, resume=resume, budget=3_000)
 
     whole = run(open_memory(), resume=False).report.dump()
@@ -576,7 +576,7 @@ def test_a_source_that_was_read_before_is_not_read_again(
     (tmp_path / "a.html").write_text("<html><body><p>The dam broke in 1911.</p></body></html>")
     researched("When did it break?", [tmp_path, *texts(3)], store=store)
     monkeypatch.setattr("holdfast.compat.content_store.cite", None)
-    monkeypatch.setattr("holdfast.researching.reading.read_text", None)
+    monkeypatch.setattr("holdfast.researching.source_readings.index_text", None)
     monkeypatch.setattr("holdfast.workers.tasks.extract", lambda data, *_: _plain_only(data))
     again = researched("Where did the dam break?", [tmp_path, *texts(3)], store=store)
     assert len(again.state.readable) == 4

@@ -12,9 +12,9 @@ from aiohttp import web
 
 from holdfast.compat import ContentStore
 from holdfast.errors import ResearchError, SettingsError, StoreUnavailableError
-from holdfast.researching import Researched, SourceLimits, SourceText
+from holdfast.researching import ResearchResult, SourceLimits, SourceText
 from holdfast.researching.records import SearchHit
-from holdfast.researching.searching import SNIPPET_CHARACTERS, open_search
+from holdfast.researching.search_providers import SNIPPET_CHARACTERS, open_search
 from holdfast.settings import Settings, WebSearch
 from holdfast.store.opening import open_memory
 from tests.researching.made import Dying, researched_in
@@ -139,10 +139,10 @@ def test_a_provider_without_its_address_or_key_is_told() -> None:
             open_search(Settings(web_search=WebSearch(provider)))
 
 
-def found_by(service: Service, **how: Any) -> Researched:
+def found_by(service: Service, **how: Any) -> ResearchResult:
     """A research with one source of its own and a search beside it."""
 
-    async def work(url: str) -> Researched:
+    async def work(url: str) -> ResearchResult:
         return await researched_in(
             "When did the dam of Gent break?",
             [PLAIN],
@@ -151,12 +151,12 @@ def found_by(service: Service, **how: Any) -> Researched:
             **how,
         )
 
-    done: Researched = beside(service, work)
+    done: ResearchResult = beside(service, work)
     return done
 
 
 def test_pages_that_a_search_names_are_read_and_cited_as_such() -> None:
-    async def run() -> Researched:
+    async def run() -> ResearchResult:
         async with Pages(WEB).served() as public:
             results = [{"url": f"{public.url}/page"}, {"url": "http://127.0.0.1:9/private"}]
             return await asyncio.to_thread(found_by, Service({"results": results}))
@@ -172,7 +172,7 @@ def test_pages_that_a_search_names_are_read_and_cited_as_such() -> None:
 def test_a_hit_names_the_content_of_its_page_once_it_was_fetched() -> None:
     store = open_memory()
 
-    async def run() -> Researched:
+    async def run() -> ResearchResult:
         async with Pages(WEB).served() as public:
             results = [
                 {"url": f"{public.url}/page", "title": "Dams"},

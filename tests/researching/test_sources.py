@@ -15,10 +15,10 @@ from holdfast.compat import ContentStore, Payload, SourceRecord
 from holdfast.engine import Holdfast
 from holdfast.errors import ResearchError
 from holdfast.researching import Options, SourceText, conduct
-from holdfast.researching.fetching import FetchLimits, check_address, check_url
-from holdfast.researching.passages import cut_up, sentences
-from holdfast.researching.similar import NEARLY, Voices, alike, sketch
-from holdfast.researching.walking import WalkLimits, files_of
+from holdfast.researching.passages import sentences, split_passages
+from holdfast.researching.similar import NEARLY, NearDuplicates, similarity, sketch
+from holdfast.researching.source_files import WalkLimits, walk_files
+from holdfast.researching.web_pages import FetchLimits, check_address, check_url
 from holdfast.settings import Settings
 from holdfast.store.opening import open_memory
 from holdfast.workers import Workers, WorkLimits
@@ -97,7 +97,7 @@ def test_formats_are_read_with_pages_titles_and_dates(tmp_path: Path) -> None:
 def test_a_folder_is_read_in_one_order_and_up_to_its_limit(tmp_path: Path) -> None:
     for n in range(30):
         (tmp_path / f"{n:02}.txt").write_text(f"text {n}")
-    files = list(files_of(tmp_path, WalkLimits(files=20)))
+    files = list(walk_files(tmp_path, WalkLimits(files=20)))
     assert [file.path.name for file in files[:20]] == [f"{n:02}.txt" for n in range(20)]
     assert "too many" in files[20].skipped
     assert len(files) == 21
@@ -161,9 +161,9 @@ def test_near_duplicates_are_told_from_texts_of_the_same_words() -> None:
     text = " ".join(chance.choices(words, k=600))
     edited = text.split(" ")
     edited[100] = "other"
-    assert alike(sketch(text), sketch(" ".join(edited))) >= NEARLY
-    assert alike(sketch(text), sketch(" ".join(chance.choices(words, k=600)))) < 0.1
-    voices = Voices()
+    assert similarity(sketch(text), sketch(" ".join(edited))) >= NEARLY
+    assert similarity(sketch(text), sketch(" ".join(chance.choices(words, k=600)))) < 0.1
+    voices = NearDuplicates()
     assert voices.add("a", sketch(text)) == ("", 0.0)
     assert voices.add("b", sketch(" ".join(edited)))[0] == "a"
 
@@ -225,7 +225,7 @@ def test_urls_are_off_unless_they_are_allowed() -> None:
 @given(st.text(alphabet=st.sampled_from("ab. \n\f!?。é#"), max_size=2_000))
 def test_passages_hold_all_of_a_text_but_white_space_and_lone_headings(text: str) -> None:
     covered = [False] * len(text)
-    for _, start, stop in cut_up(text, 0):
+    for _, start, stop in split_passages(text, 0):
         assert 0 <= start < stop <= len(text)
         covered[start:stop] = [True] * (stop - start)
         assert all(start <= a < b <= stop for a, b in sentences(text, start, stop))

@@ -25,6 +25,7 @@ from holdfast.errors import (
     StoreUnavailableError,
 )
 from holdfast.store import Store, open_store, transfer
+from holdfast.store.opening import check_url
 from holdfast.store.sqlite import SqliteStore
 from tests.store.harness import (
     HERE,
@@ -135,10 +136,16 @@ def test_every_form_of_url_opens_the_same_file(
     "url", ["", "mysql://me:pa55@host/x", "sqlite:", "sqlite://host/x", "/tmp/x.db", "memory:x"]
 )
 def test_url_that_names_no_store_is_refused_without_its_password(url: str) -> None:
-    with pytest.raises(StoreError) as raised:
-        asyncio.run(open_store(url))
-    assert raised.value.fix
-    assert "pa55" not in str(raised.value)
+    for refuse in (lambda: asyncio.run(open_store(url)), lambda: check_url(url)):
+        with pytest.raises(StoreError) as raised:
+            refuse()
+        assert raised.value.fix
+        assert "pa55" not in str(raised.value)
+
+
+@pytest.mark.parametrize("url", ["memory:", "MEMORY://", "sqlite:x.db", "postgresql://host/x"])
+def test_url_that_names_a_store_is_accepted_before_it_is_opened(url: str) -> None:
+    check_url(url)
 
 
 def test_missing_driver_names_the_extra() -> None:

@@ -118,6 +118,20 @@ def test_an_id_stands_for_one_message_of_its_session(opener: Opener) -> None:
     opener.run(work)
 
 
+def test_an_index_that_is_replaced_is_noticed_whatever_is_written_with_it(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        turns = [said(f"turn {n}", id=f"m{n}") for n in range(4)]
+        await store.remembered.add(HERE, turns)
+        before = await store.remembered.changes(HERE)
+        again = [said(f"turn {n}", id=f"m{n}", maker="n", index=b"new") for n in range(3)]
+        await store.remembered.add(HERE, [*again, turns[3]])
+        after = await store.remembered.changes(HERE)
+        assert after.added == before.added
+        assert after.removed > before.removed, "though the last turn of the call is as it was"
+
+    opener.run(work)
+
+
 def test_another_makers_index_takes_the_place_of_the_one_before(opener: Opener) -> None:
     async def work(store: Store) -> None:
         await store.remembered.add(HERE, [said("a", id="m1")])

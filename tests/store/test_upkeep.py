@@ -49,6 +49,20 @@ def test_stale_content_goes_after_the_grace_period_and_leaves_its_summary(opener
     opener.run(work)
 
 
+def test_a_content_that_is_stored_again_is_kept_from_then_on(opener: Opener) -> None:
+    async def work(store: Store) -> None:
+        await store.put(HERE, [content("left")])
+        await store.close_session(HERE)
+        opener.clock.advance(GRACE_SECONDS - 1)
+        await store.put(HERE, [content("left")])
+        opener.clock.advance(GRACE_SECONDS - 1)
+        assert (await store.gc(HERE)).refs == 0
+        opener.clock.advance(1)
+        assert (await store.gc(HERE)).refs == 1
+
+    opener.run(work)
+
+
 def test_what_a_closed_session_left_goes_and_what_an_open_one_uses_stays(opener: Opener) -> None:
     async def work(store: Store) -> None:
         await store.put(HERE, [content("left"), content("shared"), content("kept")])

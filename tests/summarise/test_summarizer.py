@@ -494,6 +494,31 @@ def test_a_piece_of_which_a_model_makes_nothing_speaks_for_itself() -> None:
     assert other.text == result.text
 
 
+def test_half_of_the_pieces_may_speak_for_themselves_and_no_more() -> None:
+    def answered(quoted: int) -> SummarizationResult:
+        pieces: list[str] = []
+
+        def answer(asked: Asked) -> Any:
+            if asked.content not in pieces:
+                pieces.append(asked.content)
+            is_quoted = pieces.index(asked.content) < quoted
+            return completion("") if is_quoted else first_words(0.2)(asked)
+
+        more = {**SMALL_WINDOW, "summarization_max_retries": 0, "parallel_calls": 1}
+        result, _ = summarised(answer, content=LONG, **more)
+        return result
+
+    def pieces_of(result: SummarizationResult) -> tuple[int, int]:
+        match = re.match(r"(\d+) of (\d+) pieces are quoted", " ".join(result.warnings))
+        assert match
+        return int(match[1]), int(match[2])
+
+    _, pieces = pieces_of(answered(1))
+    half = pieces // 2
+    assert answered(half).provider == "openai:small"
+    assert answered(half + 1).provider != "openai:small"
+
+
 def test_the_random_word_of_a_prompt_does_not_move_the_pieces(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.engine import Holdfast
 from holdfast.models.protocol import Completion
 from holdfast.researching import Options, SourceText, conduct
-from holdfast.researching.searching import open_search
+from holdfast.researching.search_providers import open_search
 from holdfast.settings import Settings, WebSearch
 from holdfast.store.opening import open_memory
 from tests.surfaces.harness import run_process

@@ -47,6 +47,15 @@ def workers() -> Iterator[Workers]:
     pool.close()
 
 
+def test_workers_that_were_replaced_are_gone_at_once() -> None:
+    with pool_of(processes=1) as (pool, _):
+        pool.warm()
+        [before] = pool.pids
+        pool.recycle()
+        [now] = pool.pids
+        assert now != before
+
+
 @contextmanager
 def pool_of(**limits: Any) -> Iterator[tuple[Workers, list[str]]]:
     """Workers of their own, and why contents could not be read."""

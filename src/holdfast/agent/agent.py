@@ -1,8 +1,7 @@
-"""An agent: a loop over models and tools that stays inside every window and ends in an answer.
+"""The agent: a loop over models and tools within every window that ends in an answer.
 
-agent: after asking and calling, the last word of this room. Read `_loop` from top to bottom: it is
-the walk of a turn in docs/discussions/agent.md. The conversation is one list of messages as
-OpenAI's chat writes them; each target's client carries it over to its own dialect.
+`_loop` follows the steps of a turn in docs/discussions/agent.md. The conversation is one list of
+Chat Completions messages; each target's client converts it to its own dialect.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from typing import Any, Self
 import msgspec
 
 from holdfast import models
-from holdfast.agent.asking import Asking
-from holdfast.agent.bounds import Bounds, Run
-from holdfast.agent.calling import INTERRUPTED, Calling, CitedOutputs
-from holdfast.agent.journal import Journal, Step, Transcript, bare
-from holdfast.agent.outcome import Ending, Outcome, Report, Reporting
-from holdfast.agent.targets import Line, Target, open_line
-from holdfast.agent.telemetry import listener as telemetry
-from holdfast.agent.tools import Tool, tool_of
+from holdfast.agent.bounds import Bounds, RunParts
+from holdfast.agent.journal import Journal, JournalStep, Transcript, without_holdfast_keys
+from holdfast.agent.model_requests import ModelRequests
+from holdfast.agent.outcome import Ending, Outcome, ReportArguments, ReportProgress
+from holdfast.agent.targets import OpenTarget, Target, open_target
+from holdfast.agent.telemetry import build_listener
+from holdfast.agent.tool_calls import INTERRUPTED, CitedOutputs, ToolCalls
+from holdfast.agent.tools import AgentTool, build_tool
 from holdfast.budget import TokenBudgetManager, Usage
 from holdfast.client import Reply
 from holdfast.engine import Holdfast
@@ -35,22 +34,22 @@ from holdfast.settings import Settings
 from holdfast.wire import read
 
 _MOST_ASKS = 3
-"""Times that a model is asked for its final report, or for the META that is missing."""
+"""How often a model is asked for its final report or the missing META."""
 
 
 class Agent:
-    """Runs a task with tools until there is an answer; used inside `async with`.
+    """Runs a task with tools until it has an answer. Use it in an `async with` statement.
 
-    `targets` are tried in their order. `tools` are functions, plain or async. `budget` is for all
-    tokens of the agent; when it is used up, what was found is still answered. `required_meta` names
-    what must come with the final report.
+    `targets` are tried in order. `tools` are plain or async functions. `budget` limits all tokens
+    of the agent; when it is used up, the agent answers from what it has. `required_meta` names
+    values that must come with the final report.
     """
 
     def __init__(  # noqa: PLR0913 - named arguments, of which most agents need two
         self,
         targets: str | Target | Sequence[str | Target] = "offline",
         *,
-        tools: Iterable[Callable[..., Any] | Tool] = (),
+        tools: Iterable[Callable[..., Any] | AgentTool] = (),
         system: str = "",
         budget: int | None = None,
         required_meta: Iterable[str] = (),
@@ -65,9 +64,9 @@ class Agent:
         settings: Settings | None = None,
         listener: Listener | None = None,
     ) -> None:
-        given = (targets,) if isinstance(targets, str | Target) else tuple(targets)
-        self.targets = tuple(t if isinstance(t, Target) else Target(model=t) for t in given)
-        self.tools = {tool.name: tool for tool in map(tool_of, tools)}
+        target_list = (targets,) if isinstance(targets, str | Target) else tuple(targets)
+        self.targets = tuple(t if isinstance(t, Target) else Target(model=t) for t in target_list)
+        self.tools = {tool.name: tool for tool in map(build_tool, tools)}
         if FINAL_REPORT_TOOL in self.tools:
             raise SettingsError(
                 "the name of this tool is taken",
@@ -87,24 +86,25 @@ class Agent:
         self._store = store
         self._engine = engine
         self._listener = listener
-        self._closing = AsyncExitStack()
+        self._exit_stack = AsyncExitStack()
         self._is_running = False
 
     async def __aenter__(self) -> Self:
-        async with AsyncExitStack() as opening:  # if a target cannot be opened, all is closed again
+        # closes everything again if a target cannot be opened
+        async with AsyncExitStack() as opening:
             if self._engine is None:
                 engine = Holdfast.open(self._store, settings=self.settings)
                 self._engine = await opening.enter_async_context(engine)
             lines = [self._line(number, self._engine) for number in range(len(self.targets))]
             for line in lines:
                 await opening.enter_async_context(line.client)
-            self._assemble(self._engine, lines)
-            self._closing = opening.pop_all()
+            self._build_parts(self._engine, lines)
+            self._exit_stack = opening.pop_all()
         return self
 
-    def _line(self, number: int, engine: Holdfast) -> Line:
+    def _line(self, number: int, engine: Holdfast) -> OpenTarget:
         name = self.session if number == 0 else f"{self.session}/{number}"
-        return open_line(
+        return open_target(
             self.targets[number],
             engine,
             self.settings,
@@ -113,8 +113,8 @@ class Agent:
             strategy=self._strategy,
         )
 
-    def _assemble(self, engine: Holdfast, lines: Sequence[Line]) -> None:
-        """Put together what a run is made of."""
+    def _build_parts(self, engine: Holdfast, lines: Sequence[OpenTarget]) -> None:
+        """Create the parts of a run."""
         outputs = CitedOutputs(engine, self.session)
         self._guard = ContextGuard(
             [line.config for line in lines],
@@ -123,58 +123,58 @@ class Agent:
             extra_tools=self._extra_tools,
             store=outputs,
             tool_response_max_bytes=self._max_bytes,
-            listener=telemetry(self._listener, debug=self.settings.context_debug),
+            listener=build_listener(self._listener, debug=self.settings.context_debug),
             debug=self.settings.context_debug,
         )
         journal = Journal(engine.store, engine.scope.of(self.session))
         self._transcript = Transcript(journal, [line.config.tokenizer_id for line in lines])
-        self._report = Reporting(self._required_meta)
+        self._report = ReportProgress(self._required_meta)
         self._bounds = Bounds(self._guard, self.budget, self.max_turns)
-        run = Run(self._guard, self._transcript, self._report, self._bounds)
-        self._asking = Asking(lines, run, self.tools, self._extra_tools)
-        self._calling = Calling(self.tools, outputs, run, self._extra_tools)
+        run = RunParts(self._guard, self._transcript, self._report, self._bounds)
+        self._requests = ModelRequests(lines, run, self.tools, self._extra_tools)
+        self._calls = ToolCalls(self.tools, outputs, run, self._extra_tools)
 
     async def __aexit__(self, *_: object) -> None:
-        await self._closing.aclose()
+        await self._exit_stack.aclose()
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The conversation so far, valid at every moment outside of `run`."""
+        """Return the conversation so far, which is valid whenever `run` is not active."""
         return self._transcript.messages
 
     @property
     def guard(self) -> ContextGuard:
-        """What holds the session inside its windows."""
+        """Return the guard that keeps the session within its windows."""
         return self._guard
 
     # --- running ---------------------------------------------------------------------------------
 
     async def run(self, task: str | Sequence[Mapping[str, Any]]) -> Outcome:
-        """Do a task, or go on with a further one in the same conversation.
+        """Run a task, or continue the same conversation with another one.
 
         Raises:
-            ToolFailureError: a tool failed three times in a row with the same arguments.
-            ProviderError: no target answered; `resume` goes on from here.
-            StoreError: the journal cannot be written.
+            ToolFailureError: if a tool fails three times in a row with the same arguments.
+            ProviderError: if no target answers; `resume` continues from here.
+            StoreError: if the journal cannot be written.
         """
-        given = [{"role": "user", "content": task}] if isinstance(task, str) else list(task)
-        begun: list[dict[str, Any]] = []
+        messages = [{"role": "user", "content": task}] if isinstance(task, str) else list(task)
+        opening_messages: list[dict[str, Any]] = []
         if not self.messages and not await self._transcript.read() and self.system:
-            begun.append({"role": "system", "content": self.system})
-        begun += [dict(message) for message in given]
+            opening_messages.append({"role": "system", "content": self.system})
+        opening_messages += [dict(message) for message in messages]
         self._report.begin()
         self._bounds.begin()
-        await self._transcript.add(Step(kind="task", messages=begun))
-        self._guard.add_pending(self._transcript.tokens_of(begun))
-        return await self._running()
+        await self._transcript.add(JournalStep(kind="task", messages=opening_messages))
+        self._guard.add_pending(self._transcript.tokens_of(opening_messages))
+        return await self._run_exclusively()
 
     async def resume(self, session: str = "") -> Outcome:
-        """Go on after a crash, here or on another machine, from what the journal holds.
+        """Continue after a crash, here or on another machine, from the journal.
 
-        A run that had ended gives its outcome again.
+        A run that has ended returns its outcome again.
 
         Raises:
-            AgentError: there is nothing to go on from.
+            AgentError: if the session has no journal.
         """
         if session and session != self.session:
             raise AgentError(
@@ -187,43 +187,45 @@ class Agent:
             raise AgentError("the session has no journal", where=self.session, fix="Run a task.")
         self.messages.clear()
         self._report.begin()
-        # Turns that this agent took itself are in its budget already; only others' are added.
+        # Turns of this agent are in its budget already; only those of other processes are added.
         counted, turns = self._bounds.turns, 0
         for step in steps:
             turns += step.kind == "turn"
             self._replay(step, is_counted=turns <= counted)
         if steps[-1].kind == "ended":
             return self._outcome(msgspec.convert(steps[-1].why, Ending), steps[-1].text)
-        await self._calling.close(INTERRUPTED)
+        await self._calls.close(INTERRUPTED)
         self._guard.commit()
         self._guard.rebase(self._transcript.tokens_of(self.messages))
         if self._report.state.ready:
             return await self._end("reported", self._report.text)
-        return await self._running()
+        return await self._run_exclusively()
 
-    def _replay(self, step: Step, *, is_counted: bool) -> None:
+    def _replay(self, step: JournalStep, *, is_counted: bool) -> None:
         self.messages.extend(step.messages)
         match step.kind:
             case "task":
                 self._report.begin()
             case "turn" if not is_counted:
-                self._bounds.answered(step.output)
+                self._bounds.count_turn(step.output)
                 usage = Usage(step.input, step.output)
                 self.budget.track_usage(step.provider, msgspec.to_builtins(usage))
             case "told":
-                self._report.told |= {m["content"] for m in step.messages if m["role"] == "user"}
+                self._report.guidance |= {
+                    m["content"] for m in step.messages if m["role"] == "user"
+                }
             case "report":
                 self._report.replay(step)
 
-    async def _running(self) -> Outcome:
+    async def _run_exclusively(self) -> Outcome:
         if self._is_running:
             raise AgentError("the agent is running", where=self.session, fix="Await its outcome.")
         self._is_running = True
         try:
             return await self._loop()
         except asyncio.CancelledError:
-            # Whoever goes on finds a valid conversation: every call has a result.
-            await asyncio.shield(self._calling.close(INTERRUPTED))
+            # The conversation stays valid for the next process: every call has a result.
+            await asyncio.shield(self._calls.close(INTERRUPTED))
             raise
         finally:
             self._is_running = False
@@ -233,65 +235,69 @@ class Agent:
             if self._report.state.ready:
                 return await self._end("reported", self._report.text)
             if self._report.asks >= _MOST_ASKS:
-                return await self._give_up()
-            definitions = await self._asking.prepare()
+                return await self._end_without_report()
+            definitions = await self._requests.prepare()
             was_final = self._bounds.is_final
             try:
-                reply = await self._asking.ask(definitions)
+                reply = await self._requests.ask(definitions)
             except BudgetExceededError as error:
-                return await self._quote(error)
+                return await self._end_with_quotations(error)
             if reply is None:
-                return await self._quote(None)
+                return await self._end_with_quotations(None)
             if not reply.calls:
-                if ended := await self._answered(reply):
+                if ended := await self._take_answer(reply):
                     return ended
                 continue
-            await self._calling.answer(reply.calls)
+            await self._calls.answer(reply.calls)
             if was_final and not self._report.state.captured:
-                self._report.ask_again()  # a model that goes on calling is not asked for ever
+                self._report.ask_again()  # a model that keeps calling is not asked forever
 
-    async def _answered(self, reply: Reply) -> Outcome | None:
-        """A turn without calls is the answer; where META is asked for, it is the report."""
+    async def _take_answer(self, reply: Reply) -> Outcome | None:
+        """End with an answer without calls; if META is required, take it as the report."""
         if self._report.state.locked or not reply.text.strip():
-            self._report.ask_again()  # asked for META, or for anything, it gave none
+            self._report.ask_again()  # asked for META or an answer, it gave neither
             return None
         if not self._required_meta:
             return await self._end("forced" if self._bounds.is_final else "answered", reply.text)
-        await self._transcript.add(self._report.take(Report(report=reply.text)))
+        await self._transcript.add(self._report.take(ReportArguments(report=reply.text)))
         return None
 
     # --- the end ---------------------------------------------------------------------------------
 
-    async def _give_up(self) -> Outcome:
-        """The model was asked often enough: what there is, is the answer."""
+    async def _end_without_report(self) -> Outcome:
+        """End after too many requests, with the report if there is one."""
         if self._report.state.captured:
             return await self._end("forced", self._report.text)
-        return await self._quote(None)
+        return await self._end_with_quotations(None)
 
-    async def _quote(self, error: BudgetExceededError | None) -> Outcome:
-        """No model can be asked any more: the offline model quotes what the conversation holds."""
+    async def _end_with_quotations(self, error: BudgetExceededError | None) -> Outcome:
+        """End without a model: the offline model quotes the conversation."""
         self._bounds.why = "budget" if error is not None else self._bounds.why or "context"
         if self._report.state.captured:
             return await self._end("forced", self._report.text)
-        said = [m["content"] for m in self.messages if m.get("role") == "assistant"]
-        told = next((text for text in reversed(said) if isinstance(text, str) and text), "")
-        asked = [m for m in bare(self.messages) if not self._is_guidance(m)]
-        spoken = await asyncio.to_thread(
-            lambda: models.answer(read({"messages": asked}, "openai-chat"))
+        replies = [m["content"] for m in self.messages if m.get("role") == "assistant"]
+        last_reply = next(
+            (text for text in reversed(replies) if isinstance(text, str) and text), ""
         )
-        text = "\n\n".join(filter(None, (told, spoken.text)))
+        question_messages = [
+            m for m in without_holdfast_keys(self.messages) if not self._is_guidance(m)
+        ]
+        quotations = await asyncio.to_thread(
+            lambda: models.answer(read({"messages": question_messages}, "openai-chat"))
+        )
+        text = "\n\n".join(filter(None, (last_reply, quotations.text)))
         message = {"role": "assistant", "content": text}
-        await self._transcript.add(Step(kind="told", messages=[message]))
+        await self._transcript.add(JournalStep(kind="told", messages=[message]))
         return await self._end("quoted", text)
 
     def _is_guidance(self, message: Mapping[str, Any]) -> bool:
         content = message.get("content")
-        return isinstance(content, str) and content in self._report.told
+        return isinstance(content, str) and content in self._report.guidance
 
     async def _end(self, ending: Ending, text: str) -> Outcome:
         if ending == "reported" and self._bounds.is_final:
             ending = "forced"
-        await self._transcript.add(Step(kind="ended", text=text, why=ending))
+        await self._transcript.add(JournalStep(kind="ended", text=text, why=ending))
         return self._outcome(ending, text)
 
     def _outcome(self, ending: Ending, text: str) -> Outcome:

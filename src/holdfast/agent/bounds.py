@@ -1,7 +1,6 @@
-"""What a run is held by: its guard, its conversation, its report, and the bounds that end it.
+"""The limits of a run: the context window, the budget and the number of turns.
 
-bounds: after targets, before asking and calling. The window, the budget and the number of turns
-each lead to a final turn, in which the model is told to come to an end.
+Each of them leads to a final turn, in which the model is asked to finish.
 """
 
 from __future__ import annotations
@@ -9,19 +8,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast.agent.journal import Transcript
-from holdfast.agent.outcome import Reporting
+from holdfast.agent.outcome import ReportProgress
 from holdfast.budget import TokenBudgetManager, Usage
 from holdfast.guard import ContextGuard
 
 
 class Bounds:
-    """Whether the next turn is the last one, and why; of the window the guard knows."""
+    """Decides whether the next turn is the final one, and why. The guard checks the window."""
 
     def __init__(self, guard: ContextGuard, budget: TokenBudgetManager, max_turns: int) -> None:
         self.turns = 0
-        """Answers of models so far."""
+        """Number of model answers so far."""
         self.why = ""
-        """Why the end is forced; empty while it is not."""
+        """Why the end is forced; empty if it is not."""
         self._guard = guard
         self._budget = budget
         self._max_turns = max_turns
@@ -30,26 +29,25 @@ class Bounds:
 
     @property
     def is_final(self) -> bool:
-        """Whether the next turn is the last one."""
+        """Return whether the next turn is the final one."""
         is_forced = self._guard.forced_final_turn_reason is not None
         return is_forced or self._is_last_of_budget or self.turns >= self._max_turns
 
     def begin(self) -> None:
-        """A new task: since the last one, the budget may have been raised."""
+        """Begin a new task: the budget may have been raised since the last one."""
         if self._is_last_of_budget:
             self._is_last_of_budget, self.why = False, ""
 
-    def answered(self, output_tokens: int) -> None:
+    def count_turn(self, output_tokens: int) -> None:
         """Count a turn."""
         self.turns += 1
         self._last_output = output_tokens
 
     def look_ahead(self, output_tokens: int) -> None:
-        """Make the next turn the last one if the budget has no room for another behind it (001-74).
+        """Make the next turn final if the budget cannot cover another one after it.
 
-        So a model ends the run with its own words, while it can still be asked. An answer is
-        expected to be as long as the last one was, but room is asked for as the next request will:
-        for the longest, `output_tokens`.
+        So the model itself ends the run while it can still be called. The answer is expected to be
+        as long as the last one, but the next request reserves the maximum, `output_tokens`.
         """
         turns = Usage(2 * self._guard.counters.projected, self._last_output + output_tokens)
         if self._budget.check_violation(turns) is not None:
@@ -57,10 +55,10 @@ class Bounds:
             self.why = self.why or "budget"
 
 
-class Run(NamedTuple):
-    """What all that happens in a run looks at."""
+class RunParts(NamedTuple):
+    """The parts of a run that its steps share."""
 
     guard: ContextGuard
     transcript: Transcript
-    report: Reporting
+    report: ReportProgress
     bounds: Bounds

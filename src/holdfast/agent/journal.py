@@ -1,10 +1,7 @@
-"""A run's journal: each step is durable before the next begins, so that another machine can go on.
+"""A run's journal and conversation: a run can be resumed after any step.
 
-journal: beside tools. Of two processes that go on from one place, one is refused by the store.
-
-What was said in a session: messages that are in the journal before they count. Results of parallel
-tools come at once, and have one order; who cancels a run leaves no step half done, in the journal
-and not in the conversation.
+If two processes continue from the same step, the store refuses one of them. Cancelling a run never
+leaves a step half done, neither in the journal nor in the conversation.
 """
 
 from __future__ import annotations
@@ -23,17 +20,17 @@ NAME = "agent"
 Kind = Literal["task", "turn", "result", "told", "report", "ended"]
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One entry."""
+class JournalStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One entry of the journal."""
 
     kind: Kind
     messages: list[dict[str, Any]] = []
-    """What it adds to the conversation."""
+    """The messages that it adds to the conversation."""
     provider: str = ""
     input: int = 0
     output: int = 0
     text: str = ""
-    """Of a report, or of the end."""
+    """The text of a report or of the end."""
     meta: dict[str, Any] = {}
     why: str = ""
 
@@ -49,67 +46,67 @@ class Journal:
         self._scope = scope
         self._next = 1
 
-    async def read(self) -> list[Step]:
-        """All steps so far; from then on this process is the one that goes on."""
+    async def read(self) -> list[JournalStep]:
+        """Return all steps so far; after this, the process may append to them."""
         entries = await self._store.journal.read(self._scope, NAME)
         self._next = entries[-1].sequence + 1 if entries else 1
-        return [msgspec.json.decode(entry.data, type=Step) for entry in entries]
+        return [msgspec.json.decode(entry.data, type=JournalStep) for entry in entries]
 
-    async def add(self, *steps: Step) -> None:
-        """Write steps down; durable when this returns.
+    async def add(self, *steps: JournalStep) -> None:
+        """Append steps; they are durable when this returns.
 
         Raises:
-            StoreConflictError: another process has gone on from here.
+            StoreConflictError: if another process has continued from here.
         """
         data = [msgspec.json.encode(step) for step in steps]
         self._next = await self._store.journal.append(self._scope, NAME, data, expect=self._next)
 
 
 class Transcript:
-    """The conversation of one session, as OpenAI's chat writes messages."""
+    """The conversation of one session, as Chat Completions messages."""
 
     def __init__(self, journal: Journal, tokenizers: Sequence[str | None]) -> None:
-        """Begin with nothing; `tokenizers` are those of the targets: the most counts."""
+        """Begin without messages; of the targets' `tokenizers`, the highest count is used."""
         self.messages: list[dict[str, Any]] = []
         self._journal = journal
         self._tokenizers = tuple(tokenizers)
         self._writing = asyncio.Lock()
 
-    async def read(self) -> list[Step]:
-        """The steps that the journal holds."""
+    async def read(self) -> list[JournalStep]:
+        """Return the steps of the journal."""
         return await self._journal.read()
 
-    async def add(self, step: Step) -> None:
-        """Write a step down and take it into the conversation: both, whoever cancels meanwhile."""
-        await asyncio.shield(self._written(step))
+    async def add(self, step: JournalStep) -> None:
+        """Append a step to the journal and the conversation: both, even if cancelled meanwhile."""
+        await asyncio.shield(self._append(step))
 
-    async def _written(self, step: Step) -> None:
+    async def _append(self, step: JournalStep) -> None:
         async with self._writing:
             await self._journal.add(step)
             self.messages += step.messages
 
     async def unanswered(self, text: str) -> list[dict[str, Any]]:
-        """A result with this text for every call that has none: then the conversation is valid."""
-        async with self._writing:  # what is on its way into the journal was not interrupted
+        """Return a result with this text for every call without one, as providers require."""
+        async with self._writing:  # a step that is being written was not interrupted
             pass
-        answered = {m.get("tool_call_id") for m in self.messages if m.get("role") == "tool"}
+        answered_ids = {m.get("tool_call_id") for m in self.messages if m.get("role") == "tool"}
         calls = [call for m in self.messages for call in m.get("tool_calls") or ()]
         return [
             {"role": "tool", "tool_call_id": call["id"], "content": text}
             for call in calls
-            if call["id"] not in answered
+            if call["id"] not in answered_ids
         ]
 
     def tokens_of(self, messages: Sequence[Mapping[str, Any]]) -> int:
-        """Tokens of messages, for the target that counts most."""
-        plain = bare(messages)
+        """Return the tokens of messages for the target that counts most."""
+        plain = without_holdfast_keys(messages)
         return max(estimate_messages_tokens(plain, name) for name in self._tokenizers)
 
     def schema_tokens(self, definitions: Sequence[Mapping[str, Any]]) -> int:
-        """Tokens of tools, for the target that counts most."""
+        """Return the tokens of tool definitions for the target that counts most."""
         return max(estimate_tool_schema_tokens(definitions, name) for name in self._tokenizers)
 
 
-def bare(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Messages without what Holdfast keeps on them: marks and counts."""
+def without_holdfast_keys(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return messages without the keys that Holdfast adds to them: marks and counts."""
     return [{key: value for key, value in m.items() if key != "holdfast"} for m in messages]

@@ -1,10 +1,4 @@
-"""How a run ended, and the tool that a model ends it with.
-
-outcome: beside tools. Representations hold sizes, never text.
-
-The final report of a task: what was given of it, and how often it was asked for. A report is taken
-once; META may follow it.
-"""
+"""How a run ended, and the tool with which a model ends it."""
 
 from __future__ import annotations
 
@@ -13,50 +7,50 @@ from typing import Any, Literal
 
 import msgspec
 
-from holdfast.agent.journal import Step
+from holdfast.agent.journal import JournalStep
 from holdfast.guard import FinalReport
 from holdfast.guard.final_turn import FINAL_REPORT_TOOL
 
 Ending = Literal["answered", "reported", "forced", "quoted"]
-"""The model answered; it gave its report; it was made to; or, where no model could be asked any
-more, the offline model quoted what the conversation holds."""
+"""The model answered; it called the report tool; it was forced to; or, if no model could be called
+any more, the offline model quoted the conversation."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent came to."""
+    """The result of a run."""
 
     text: str
-    """The answer, or the final report."""
+    """The answer or the final report."""
     ending: Ending
     meta: dict[str, Any] = {}
     missing_meta: tuple[str, ...] = ()
-    """META that the model was asked for and did not give."""
+    """META that was required and not given."""
     why: str = ""
     """Why the end was forced; empty if it was not."""
     turns: int = 0
-    """Answers of models that it took."""
+    """Number of model answers."""
     input_tokens: int = 0
     output_tokens: int = 0
     session: str = ""
 
     @property
     def complete(self) -> bool:
-        """Whether the model ended by itself, with all that was asked for."""
+        """Return whether the model ended by itself with everything that was required."""
         return self.ending in ("answered", "reported") and not self.missing_meta
 
     def __repr__(self) -> str:
         return f"<Outcome {self.ending}, {len(self.text)} characters, {self.turns} turns>"
 
 
-class Report(msgspec.Struct, frozen=True):
-    """The arguments of the final report."""
+class ReportArguments(msgspec.Struct, frozen=True):
+    """The arguments of the final report tool."""
 
     report: str = ""
     meta: dict[str, Any] = {}
 
 
 def report_definition(required_meta: Iterable[str]) -> dict[str, Any]:
-    """The tool that ends a run, with the META that is asked for."""
+    """Return the tool that ends a run, with the required META."""
     names = sorted(required_meta)
     properties: dict[str, Any] = {
         "report": {"type": "string", "description": "Your final report, complete by itself."}
@@ -80,43 +74,43 @@ def report_definition(required_meta: Iterable[str]) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-class Reporting:
-    """The report of the task that is being done."""
+class ReportProgress:
+    """The report of the current task, its META, and the number of times it was asked for."""
 
     def __init__(self, required_meta: frozenset[str]) -> None:
         self.required_meta = required_meta
-        self.guidance_told = ""
-        """What the model was told of its turn, and finds in the conversation."""
-        self.told: set[str] = set()
-        """Guidance that stands in the conversation: it is no question of the user's."""
+        self.current_guidance = ""
+        """The guidance for the current turn, which is in the conversation already."""
+        self.guidance: set[str] = set()
+        """All guidance in the conversation, which is not a user's question."""
         self.begin()
 
     def begin(self) -> None:
-        """A new task: nothing was given yet."""
+        """Begin a new task."""
         self.state = FinalReport(required_meta=self.required_meta)
         self.text = ""
         self.meta: dict[str, Any] = {}
         self.asks = 0
 
     def ask_again(self) -> None:
-        """The model gave nothing of what it was asked for, and is told once more."""
+        """Count a failed request for the report; the guidance is added again."""
         self.asks += 1
-        self.guidance_told = ""
+        self.current_guidance = ""
 
-    def take(self, given: Report) -> Step:
-        """Take what a model reported; the step is to be written down."""
-        if self.state.locked and not (self.state.missing_meta & set(given.meta)):
+    def take(self, arguments: ReportArguments) -> JournalStep:
+        """Take a model's report once, or META that follows it; return the step to write."""
+        if self.state.locked and not (self.state.missing_meta & set(arguments.meta)):
             self.ask_again()
-        text = "" if self.state.captured else given.report.strip()
+        text = "" if self.state.captured else arguments.report.strip()
         if not text and not self.state.captured:
             self.ask_again()
-        meta = {name: value for name, value in given.meta.items() if name in self.required_meta}
-        step = Step(kind="report", text=text, meta=meta)
+        meta = {name: value for name, value in arguments.meta.items() if name in self.required_meta}
+        step = JournalStep(kind="report", text=text, meta=meta)
         self.replay(step)
         return step
 
-    def replay(self, step: Step) -> None:
-        """Take up a report that was written down."""
+    def replay(self, step: JournalStep) -> None:
+        """Apply a report from the journal."""
         self.text = self.text or step.text
         self.meta = step.meta | self.meta
         state = self.state.with_report() if step.text else self.state

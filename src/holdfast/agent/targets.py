@@ -1,7 +1,6 @@
-"""Where an agent may send its requests, in the order in which it tries them.
+"""The models to which an agent may send its requests, in the order in which it tries them.
 
-targets: after outcome, before agent. A target is a model with its window; behind it stands a
-client with a session of its own, for each dialect remembers its own bytes.
+Each target has its own client and session, because a session holds the bytes of one dialect.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from holdfast.tokens import ModelContextRegistry
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """A model, and what differs from what is known of it."""
+    """A model, with values that differ from the known ones."""
 
     model: str
     window: int | None = None
-    """Tokens of its context window; None: as known."""
+    """Tokens of its context window; None for the known value."""
     max_output_tokens: int | None = None
     buffer_tokens: int | None = None
-    """Room for the errors of counting; None: 256."""
+    """Reserve for errors of counting; None for 256."""
     tokenizer: str | None = None
     url: str = ""
     key: str = ""
@@ -36,14 +35,14 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return f"<Target {self.model}>"
 
 
-class Line(NamedTuple):
-    """A target that can be asked."""
+class OpenTarget(NamedTuple):
+    """A target with an open client."""
 
     config: TargetContextConfig
     client: Client
 
 
-def open_line(
+def open_target(
     target: Target,
     engine: Holdfast,
     settings: Settings,
@@ -51,8 +50,8 @@ def open_line(
     session: str,
     manager: TokenBudgetManager,
     strategy: str,
-) -> Line:
-    """A client for a target, and the numbers that the guard holds requests against."""
+) -> OpenTarget:
+    """Return a client for a target, and the limits that the guard enforces."""
     client = Client(
         target.model,
         engine=engine,
@@ -63,15 +62,15 @@ def open_line(
         key=target.key,
         dialect=target.dialect,
         manager=manager,
-        ends=False,  # the agent does so itself: see guard/final_turn.py
+        ends=False,  # the agent ends runs itself: see guard/final_turn.py
     )
-    config = _config_of(target, client, settings)
+    config = _target_config(target, client, settings)
     client.max_output_tokens = config.output_tokens
-    return Line(config, client)
+    return OpenTarget(config, client)
 
 
-def _config_of(target: Target, client: Client, settings: Settings) -> TargetContextConfig:
-    """The numbers of a target: its own, else the model's or provider's, else defaults (C17)."""
+def _target_config(target: Target, client: Client, settings: Settings) -> TargetContextConfig:
+    """Return a target's limits: its own, the model's or provider's, or the defaults."""
     transport, registry = client.transport, ModelContextRegistry(settings)
     limits = registry.resolve(transport.counted_as)
     return resolve_target(
@@ -83,12 +82,12 @@ def _config_of(target: Target, client: Client, settings: Settings) -> TargetCont
             "max_output_tokens": target.max_output_tokens,
             "tokenizer": target.tokenizer,
         },
-        # The registry asks the settings for the model, then for its provider, then its own table.
+        # The registry asks the settings for the model and its provider, then uses its own table.
         model_config={
             "context_window": registry.known_window(transport.counted_as),
             "max_output_tokens": limits.output_reserved,
             "tokenizer": transport.counted_as,
         },
-        # Of a model that nobody knows its guess is taken: it is below the guard's constant.
+        # For an unknown model the registry's guess is used, which is below the guard's constant.
         defaults={"context_window": limits.context_window},
     )

@@ -1,6 +1,6 @@
-"""What an agent tells of its context: log lines, Prometheus metrics, events of a span.
+"""Telemetry of an agent's context: log lines, Prometheus metrics and span events.
 
-telemetry: beside tools. Numbers and names of providers, models and tools; never text.
+It has numbers and the names of providers, models and tools, never text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from holdfast.guard import (
 
 @cache
 def _metrics() -> dict[str, Any]:
-    """The metrics, in the registry that the program exposes; made once a process."""
+    """Return the metrics in the program's registry, created once per process."""
     from prometheus_client import Counter, Gauge  # noqa: PLC0415 - only where an agent runs
 
     labels = ("provider", "model", "trigger", "outcome")
@@ -44,7 +44,7 @@ def _metrics() -> dict[str, Any]:
 
 
 def measure(message: GuardMessage) -> None:
-    """Put a message into the metrics (002-43)."""
+    """Record a message in the metrics."""
     if isinstance(message, ContextGuardMetric):
         labels = (message.provider, message.model, message.trigger, message.outcome)
         _metrics()["acts"].labels(*labels).inc()
@@ -54,7 +54,7 @@ def measure(message: GuardMessage) -> None:
 
 
 def trace(message: GuardMessage) -> None:
-    """Add an event to the span that is open, where the program uses OpenTelemetry."""
+    """Add an event to the current span if the program uses OpenTelemetry."""
     if "opentelemetry.trace" not in sys.modules:
         return
     from opentelemetry.trace import get_current_span  # noqa: PLC0415 - it is loaded already
@@ -65,15 +65,15 @@ def trace(message: GuardMessage) -> None:
         get_current_span().add_event(f"holdfast.{name}", fields)
 
 
-def listener(own: Listener | None, *, debug: bool) -> Listener:
-    """Who hears what the guard tells: the log, the metrics, the span, and the program's own."""
+def build_listener(custom: Listener | None, *, debug: bool) -> Listener:
+    """Return a listener that logs, records metrics and span events, and calls a custom listener."""
 
     def hear(message: GuardMessage) -> None:
         if debug or not isinstance(message, ContextDebugEvent):
             log(message)
         measure(message)
         trace(message)
-        if own is not None:
-            own(message)
+        if custom is not None:
+            custom(message)
 
     return hear

@@ -1,7 +1,7 @@
-"""Tools as plain functions: their schemas from types and docstrings, their arguments checked.
+"""Tools from plain functions: schemas from types and docstrings, and checked arguments.
 
-tools: the first word of the agent. What a model writes as arguments is hostile: it is read as what
-the function's types say, and what does not fit is told to the model with the place, never run.
+A model's arguments are untrusted. They are converted to the types of the function; arguments that
+do not match are reported to the model with their place, and the function is not called.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _MOST_ARGUMENT_BYTES = 1_000_000
 
 
 class ArgumentsError(Exception):
-    """Arguments that a tool cannot be called with; its text is for the model."""
+    """Invalid arguments of a tool call. The message is for the model."""
 
 
-class Tool(msgspec.Struct, frozen=True, kw_only=True):
+class AgentTool(msgspec.Struct, frozen=True, kw_only=True):
     """A function that a model may call."""
 
     name: str
@@ -34,15 +34,15 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     parameters: dict[str, Any]
     """The JSON schema of the arguments."""
     run: Callable[..., Any]
-    reads: type[msgspec.Struct] | None = None
-    """What arguments are read as; None: they are checked against `parameters`."""
+    argument_type: type[msgspec.Struct] | None = None
+    """The type of the arguments; None to check them against `parameters`."""
 
     def __repr__(self) -> str:
         return f"<Tool {self.name}>"
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The tool as OpenAI's chat writes it; clients carry it over to other dialects."""
+        """Return the definition for Chat Completions; clients convert it to other dialects."""
         function = {
             "name": self.name,
             "description": self.description,
@@ -51,36 +51,36 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         return {"type": "function", "function": function}
 
     def arguments(self, text: str) -> dict[str, Any]:
-        """The arguments of a call; raise `ArgumentsError` with the reason if they are none."""
+        """Return a call's arguments; raise `ArgumentsError` if they are invalid."""
         if len(text) > _MOST_ARGUMENT_BYTES:
             raise ArgumentsError(f"the arguments have more than {_MOST_ARGUMENT_BYTES:,} bytes")
         try:
-            if self.reads is not None:
-                read = msgspec.json.decode(text or "{}", type=self.reads)
-                return {name: getattr(read, name) for name in self.reads.__struct_fields__}
-            given = msgspec.json.decode(text or "{}")
+            if self.argument_type is not None:
+                read = msgspec.json.decode(text or "{}", type=self.argument_type)
+                return {name: getattr(read, name) for name in self.argument_type.__struct_fields__}
+            values = msgspec.json.decode(text or "{}")
         except msgspec.ValidationError as error:
             raise ArgumentsError(str(error)) from None
         except (msgspec.DecodeError, RecursionError, UnicodeError):
             raise ArgumentsError("the arguments are no JSON object") from None
-        if not isinstance(given, dict):
+        if not isinstance(values, dict):
             raise ArgumentsError("the arguments are no JSON object")
-        _check(self.parameters, given)
-        return given
+        _check(self.parameters, values)
+        return values
 
     async def __call__(self, given: Mapping[str, Any]) -> str:
-        """Run the function; a plain one in a thread, so that nobody waits for it."""
+        """Run the function; a synchronous one in a thread, so that it does not block."""
         if inspect.iscoroutinefunction(self.run):
             result = await self.run(**given)
         else:
             result = await asyncio.to_thread(self.run, **given)
             if isinstance(result, Awaitable):
                 result = await result
-        return text_of(result)
+        return to_text(result)
 
 
-def text_of(result: object) -> str:
-    """What a tool gave, as text."""
+def to_text(result: object) -> str:
+    """Return a tool's result as text."""
     if isinstance(result, str):
         return result
     if isinstance(result, bytes):
@@ -96,18 +96,18 @@ def _check(schema: dict[str, Any], given: Mapping[str, Any]) -> None:
 
     check = compile_schema(schema)
     if check is None:
-        return  # the schema itself is none; the function will say what it misses
+        return  # the schema is invalid; the function reports missing arguments
     error = next(iter(check.iter_errors(given)), None)
     if error is not None:
         place = "/".join(map(str, error.instance_path)) or "the arguments"
-        # The library's message quotes the value; the kind says enough.
+        # The library's message quotes the value; the kind of error is enough.
         raise ArgumentsError(
             f"{place} does not match the tool's schema ({type(error.kind).__name__})"
         )
 
 
-async def outcome_of(tool: Tool, written: str) -> tuple[bool, str]:
-    """Whether a call with the arguments that a model wrote failed, and what it is told of it."""
+async def run_tool(tool: AgentTool, written: str) -> tuple[bool, str]:
+    """Run a call with a model's arguments; return whether it failed, and the text for the model."""
     try:
         arguments = tool.arguments(written)
     except ArgumentsError as error:
@@ -116,13 +116,13 @@ async def outcome_of(tool: Tool, written: str) -> tuple[bool, str]:
         return False, await tool(arguments)
     except HoldfastError as error:
         return True, f"[The tool failed: {error}]"
-    except Exception as error:  # noqa: BLE001 - a tool is another's code, and the model can mend it
+    except Exception as error:  # noqa: BLE001 - a tool is foreign code, and the model can correct the call
         return True, f"[The tool failed: {type(error).__name__}: {error}]"
 
 
-def tool_of(function: Callable[..., Any] | Tool) -> Tool:
-    """A function as a tool; raise `SettingsError` if its parameters cannot be arguments of one."""
-    if isinstance(function, Tool):
+def build_tool(function: Callable[..., Any] | AgentTool) -> AgentTool:
+    """Return a function as a tool; raise `SettingsError` if its parameters cannot be arguments."""
+    if isinstance(function, AgentTool):
         return function
     name = getattr(function, "__name__", "")
     if not _NAME.fullmatch(name):
@@ -131,20 +131,22 @@ def tool_of(function: Callable[..., Any] | Tool) -> Tool:
             where=name[:64],
             fix="Give a named function.",
         )
-    summary, described = _documented(inspect.getdoc(function) or "")
+    summary, described = _parse_docstring(inspect.getdoc(function) or "")
     fields = [_field(parameter, function, described) for parameter in _parameters(function, name)]
     try:
-        reads = msgspec.defstruct(
+        argument_type = msgspec.defstruct(
             "Arguments", fields, forbid_unknown_fields=True, kw_only=True, frozen=True
         )
-        schema = _schema_of(reads)
+        schema = _schema_of(argument_type)
     except TypeError as error:
         raise SettingsError(
             f"the types of a tool's parameters cannot be arguments: {error}",
             where=name,
             fix="Use plain types, dataclasses or msgspec structs.",
         ) from None
-    return Tool(name=name, description=summary, parameters=schema, run=function, reads=reads)
+    return AgentTool(
+        name=name, description=summary, parameters=schema, run=function, argument_type=argument_type
+    )
 
 
 def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
@@ -180,8 +182,8 @@ def _field(
     return parameter.name, kind, default
 
 
-def _schema_of(reads: type[msgspec.Struct]) -> dict[str, Any]:
-    schema = msgspec.json.schema(reads)
+def _schema_of(argument_type: type[msgspec.Struct]) -> dict[str, Any]:
+    schema = msgspec.json.schema(argument_type)
     definitions = schema.get("$defs", {})
     own = dict(definitions.pop("Arguments"))
     own.pop("title", None)
@@ -190,13 +192,13 @@ def _schema_of(reads: type[msgspec.Struct]) -> dict[str, Any]:
     return own
 
 
-def _documented(doc: str) -> tuple[str, dict[str, str]]:
-    """What a docstring says of the function, and of each argument under `Args:`."""
-    summary, _, rest = doc.partition("\nArgs:")
-    described: dict[str, str] = {}
-    for line in rest.splitlines():
+def _parse_docstring(doc: str) -> tuple[str, dict[str, str]]:
+    """Return the description of a function and of its arguments under `Args:`."""
+    summary, _, arguments = doc.partition("\nArgs:")
+    descriptions: dict[str, str] = {}
+    for line in arguments.splitlines():
         if match := _ARGUMENT.match(line):
-            described[match[1].lstrip("*")] = match[2].strip()
+            descriptions[match[1].lstrip("*")] = match[2].strip()
         elif line.strip() and not line.startswith(" "):
             break
-    return summary.strip(), described
+    return summary.strip(), descriptions

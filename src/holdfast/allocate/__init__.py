@@ -1,8 +1,4 @@
-"""Divide a budget among contents, each at the level that serves the whole best; nothing in silence.
-
-item → priority · fidelity → strategy → choosing · truncating · prompt · originals → candidates →
-planning · asking → composing → manager → degrading; phases stands beside them.
-"""
+"""Divide a token budget among contents: choose a level for each, so that the whole prompt fits."""
 
 from holdfast.allocate.fidelity import ContentFidelityRecord, ContentState, Rung, fidelity_key
 from holdfast.allocate.item import Confidence, ContentItem, Quality, compute_priority, priorities
@@ -13,7 +9,7 @@ from holdfast.allocate.phases import (
     GracefulDegradationHandler,
     budget_of_phase,
 )
-from holdfast.allocate.prompt import Part
+from holdfast.allocate.prompt import PromptPart
 from holdfast.allocate.strategy import STRATEGIES, AllocationStrategy
 
 __all__ = [
@@ -28,7 +24,7 @@ __all__ = [
     "ContextBudgetManager",
     "DegradedResult",
     "GracefulDegradationHandler",
-    "Part",
+    "PromptPart",
     "Quality",
     "Rung",
     "budget_of_phase",

@@ -1,8 +1,6 @@
-"""What became of each item: the state that gathers the records of phases.
+"""The fidelity records of a run, collected over its phases.
 
-fidelity: after item. The record itself stands in summarise/fidelity.py, for assembled turns keep
-the same. All fields have defaults: a state that an older version wrote loads, and so does one that
-knows nothing of fidelity.
+All fields have defaults, so that states from older versions load.
 """
 
 from __future__ import annotations
@@ -19,32 +17,32 @@ __all__ = ["ContentFidelityRecord", "ContentState", "Rung", "fidelity_key"]
 
 
 class ContentState(msgspec.Struct, kw_only=True):
-    """What a run knows of its contents; the only place for fidelity (000-69)."""
+    """The contents of a run and their fidelity records."""
 
     query: str = ""
     now: float | None = None
-    """The run's time, in seconds since 1970; None: that of each call."""
+    """The run's time in seconds since 1970; None for the time of each call."""
     content_fidelity: dict[str, ContentFidelityRecord] = {}
-    """By `fidelity_key`."""
+    """Records by `fidelity_key`."""
     dropped_content_ids: list[str] = []
-    """Items that some phase had no room for, each once."""
+    """Ids of items that some phase dropped, each once."""
 
     def note(self, records: Mapping[str, ContentFidelityRecord]) -> None:
-        """Add the records of an allocation; those of other phases stay."""
+        """Add the records of an allocation; records of other phases are kept."""
         self.content_fidelity.update(records)
         dropped = [record.source_id for record in records.values() if record.dropped]
         self.dropped_content_ids = list(dict.fromkeys([*self.dropped_content_ids, *dropped]))
 
     def of(self, source_id: str) -> list[ContentFidelityRecord]:
-        """All records of an item, in the order of its phases."""
+        """Return all records of an item, in the order of its phases."""
         return [each for each in self.content_fidelity.values() if each.source_id == source_id]
 
     @classmethod
     def load(cls, data: bytes | str | Mapping[str, Any]) -> Self:
-        """A state from JSON or plain values; what it lacks has defaults, what is strange is left.
+        """Load a state from JSON or plain values; missing fields get defaults.
 
         Raises:
-            SettingsError: it is no state at all.
+            SettingsError: if it is not a state.
         """
         try:
             if isinstance(data, bytes | str):
@@ -58,5 +56,5 @@ class ContentState(msgspec.Struct, kw_only=True):
             ) from None
 
     def dump(self) -> bytes:
-        """The state as JSON."""
+        """Return the state as JSON."""
         return msgspec.json.encode(self)

@@ -1,13 +1,8 @@
-"""What may go into a prompt: a content, what it weighs, and what speaks for it.
+"""Items that compete for a place in a prompt, and their priorities.
 
-item: the first word of allocate; values only. Higher is more important everywhere (C29). Every
-level that a caller may name has a number here, also the unknown: what nobody judged stands in the
-middle, neither rewarded nor punished.
-
-How much an item matters: quality, confidence, recency and relevance, in one number. The score is a
-weighted mean of four numbers from 0 to 1, and so from 0 to 1 itself. Nothing is asked of a model:
-relevance is the share of the question's terms that a text holds, rare ones counting more, and the
-nearness of its embedding where an embedder is given.
+A priority is a weighted mean of quality, confidence, recency and relevance, each from 0 to 1.
+Higher is more important. No model is used: relevance is the share of the question's terms in a
+text, rare terms counting more, and optionally the similarity of embeddings.
 """
 
 from __future__ import annotations
@@ -31,7 +26,7 @@ DEFAULT_PRIORITY = 0.5
 
 
 class Quality(StrEnum):
-    """How good a source is."""
+    """Quality of a source."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -40,7 +35,7 @@ class Quality(StrEnum):
 
 
 class Confidence(StrEnum):
-    """How sure a finding is, or what was found in a source."""
+    """Confidence in a finding or in a source's content."""
 
     CONFIRMED = "confirmed"
     HIGH = "high"
@@ -51,21 +46,21 @@ class Confidence(StrEnum):
 
 
 class ContentItem(msgspec.Struct, frozen=True, kw_only=True):
-    """One source, finding or earlier context that asks for a place in the prompt."""
+    """A source, finding or earlier context that may be put into the prompt."""
 
     source_id: str
-    """Its name in the prompt and in the record; no two items of a call share one."""
+    """Its name in the prompt and the record, unique within a call."""
     content: str
     token_count: int = 0
-    """As its maker counted it, and believed until the prompt is counted; 0: counted at once."""
+    """The caller's count, used until the prompt is counted; 0 to count it at once."""
     priority: float = DEFAULT_PRIORITY
-    """0 to 1, see `compute_priority`."""
+    """From 0 to 1, see `compute_priority`."""
     kind: str = "source"
     """`source`, `finding`, `context`, …: strategies treat kinds differently."""
     quality: Quality = Quality.UNKNOWN
     confidence: Confidence = Confidence.UNKNOWN
     published: float | None = None
-    """When it was written, in seconds since 1970; None: nobody knows."""
+    """When it was written, in seconds since 1970; None if unknown."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.priority) and 0 <= self.priority <= 1):
@@ -98,26 +93,26 @@ CONFIDENCE: Mapping[Confidence, float] = MappingProxyType(
     }
 )
 UNKNOWN = 0.5
-"""For an item without a date, and for all while nothing is asked."""
+"""Recency of an item without a date, and relevance without a question."""
 HALF_LIFE_SECONDS = 180 * 86_400.0
-"""Half a year: a page of last month stays near 1, one of five years ago is near 0."""
+"""Half a year: a page of last month has almost 1, one of five years ago almost 0."""
 MEANING = 1 / 3
-"""The part of the embedding in relevance. Words find names and numbers, which vectors blur; those
-find other words for the same thing. Of the documents that answer a question, words rank 80 % among
-the first (twice as many as there are), WordLlama's vectors 72 %, both 82 %, halves 80 %."""
+"""Share of the embedding in relevance. Words find names and numbers, which vectors blur; vectors
+find synonyms. Measured on documents that answer a question, ranked among twice as many: words find
+80 %, WordLlama's vectors 72 %, both at this share 82 %, both at one half 80 %."""
 _MOST_CHARACTERS = 20_000
-"""What an embedder reads of a content: a mean over more words says less, not more."""
+"""Maximum characters per content for an embedder: the mean of more words is less specific."""
 
 
-class Embedder(Protocol):
-    """What is needed of `holdfast.models`' embedders."""
+class TextEmbedder(Protocol):
+    """The interface of `holdfast.models` embedders that is used here."""
 
     def embed(self, texts: Sequence[str], /) -> Iterable[Iterable[float]]:
-        """A vector for each text."""
+        """Return a vector for each text."""
 
 
-class Asking(Protocol):
-    """What is needed of a state: what is asked, and when. `ContentState` is one."""
+class PriorityState(Protocol):
+    """The question and time of a state, such as `ContentState`."""
 
     @property
     def query(self) -> str:
@@ -125,20 +120,20 @@ class Asking(Protocol):
 
     @property
     def now(self) -> float | None:
-        """The time against which items are old or new; None: that of the call."""
+        """The time from which ages are counted; None for the time of the call."""
 
 
 def compute_priority(
-    item: ContentItem, state: Asking, *, embedder: Embedder | None = None
+    item: ContentItem, state: PriorityState, *, embedder: TextEmbedder | None = None
 ) -> float:
-    """The priority of one item: 0 to 1."""
+    """Return the priority of one item, from 0 to 1."""
     return priorities([item], state, embedder=embedder)[0]
 
 
 def priorities(
-    items: Sequence[ContentItem], state: Asking, *, embedder: Embedder | None = None
+    items: Sequence[ContentItem], state: PriorityState, *, embedder: TextEmbedder | None = None
 ) -> list[float]:
-    """The priority of each item, a term of the question counting more the fewer items hold it."""
+    """Return each item's priority; a term of the question counts more the fewer items have it."""
     now = time.time() if state.now is None else state.now
     relevances = relevance(state.query, [item.content for item in items], embedder=embedder)
     return [
@@ -151,14 +146,16 @@ def priorities(
 
 
 def recency(published: float | None, now: float) -> float:
-    """1 for what is new, half as much for each half year of age; what has no date is between."""
+    """Return 1 for a new item, halved per half year of age, and 0.5 without a date."""
     if published is None or not math.isfinite(published):
         return UNKNOWN
     return float(0.5 ** (max(0.0, now - published) / HALF_LIFE_SECONDS))
 
 
-def relevance(query: str, texts: Sequence[str], *, embedder: Embedder | None = None) -> list[float]:
-    """How much each text has to do with the question: 0 to 1."""
+def relevance(
+    query: str, texts: Sequence[str], *, embedder: TextEmbedder | None = None
+) -> list[float]:
+    """Return the relevance of each text to the question, from 0 to 1."""
     if not query.strip():
         return [UNKNOWN] * len(texts)
     by_words = _by_words(query, texts)
@@ -172,11 +169,11 @@ def relevance(query: str, texts: Sequence[str], *, embedder: Embedder | None = N
 
 
 def _by_words(query: str, texts: Sequence[str]) -> list[float]:
-    wanted = terms(query)
+    query_terms = terms(query)
     scores = [0.0] * len(texts)
     total = 0.0
-    for term, holders in zip(wanted, hits_by_text(wanted, texts), strict=True):
-        # A term of the only text would count next to nothing.
+    for term, holders in zip(query_terms, hits_by_text(query_terms, texts), strict=True):
+        # A term of the only text would have almost no weight.
         weight = term.weight * (rarity(len(holders), len(texts)) if len(texts) > 1 else 1.0)
         total += weight
         for index in holders:
@@ -184,11 +181,11 @@ def _by_words(query: str, texts: Sequence[str]) -> list[float]:
     return [min(1.0, score / total) if total else 0.0 for score in scores]
 
 
-def _by_meaning(query: str, texts: Sequence[str], embedder: Embedder) -> list[float]:
-    asked, *vectors = (
+def _by_meaning(query: str, texts: Sequence[str], embedder: TextEmbedder) -> list[float]:
+    query_vector, *vectors = (
         _unit(vector) for vector in embedder.embed([query, *(t[:_MOST_CHARACTERS] for t in texts)])
     )
-    return [min(1.0, max(0.0, sum(map(operator.mul, asked, vector)))) for vector in vectors]
+    return [min(1.0, max(0.0, sum(map(operator.mul, query_vector, vector)))) for vector in vectors]
 
 
 def _unit(vector: Iterable[float]) -> list[float]:

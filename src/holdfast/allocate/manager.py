@@ -1,9 +1,8 @@
-"""Divide a budget among contents: choose a level for each, have summaries made, count the prompt.
+"""Allocate a budget: choose a level for each item, request summaries, count the prompt.
 
-manager: after planning, asking and composing. Levels are chosen on estimates, summaries are made
-for the choice, and the choice is made again with what they really cost; the last choice is among
-texts that are there. The prompt is then counted as it stands, with every line around the parts,
-and what does not fit is chosen again with less room: the budget is never exceeded (X03, C10).
+Levels are chosen on estimates, summaries are made for that choice, and the choice is repeated with
+their real costs. The final prompt is counted with all lines around its parts; if it is too long,
+the choice is repeated with less room. The budget is never exceeded.
 """
 
 from __future__ import annotations
@@ -15,17 +14,23 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.allocate.asking import Progress, ask, keep_originals
-from holdfast.allocate.candidates import Candidate, Frame, Terms, measured, weights_of
-from holdfast.allocate.choosing import Option
-from holdfast.allocate.composing import parts_of, record_of
+from holdfast.allocate.candidates import (
+    AllocationCandidate,
+    LadderTerms,
+    LineCosts,
+    measured_ratios,
+    relative_weights,
+)
 from holdfast.allocate.fidelity import ContentFidelityRecord, Rung
 from holdfast.allocate.item import ContentItem
+from holdfast.allocate.level_choice import Option
 from holdfast.allocate.originals import Originals
-from holdfast.allocate.planning import Plan, Rules, too_little
-from holdfast.allocate.prompt import SEPARATOR, Part, left_out, render
-from holdfast.allocate.strategy import DEFAULT, AllocationStrategy, strategy_named
-from holdfast.allocate.truncating import Count
+from holdfast.allocate.plan import Plan, PlanRules, build_allocation_error
+from holdfast.allocate.prompt import SEPARATOR, PromptPart, dropped_note, render
+from holdfast.allocate.prompt_parts import build_parts, build_record
+from holdfast.allocate.strategy import DEFAULT, AllocationStrategy, find_strategy
+from holdfast.allocate.summary_requests import Progress, request_summaries, store_originals
+from holdfast.allocate.truncation import Count
 from holdfast.budget import PhaseBudget
 from holdfast.errors import AllocationError, SettingsError
 from holdfast.settings import Settings
@@ -35,32 +40,32 @@ from holdfast.summarise import RATIO, Summarizer
 from holdfast.tokens import estimate_tokens, vocabulary
 
 VOCABULARY = "o200k_base"
-"""What prompts are counted with where no model is named."""
+"""The vocabulary for counting prompts if no model is named."""
 ROUNDS = 2
-"""How often summaries are asked for. The first round brings nearly all; the second is for what the
-real lengths leave room for, or lack. More would cost calls for a few tokens."""
+"""How often summaries are requested. The first round gets nearly all; the second fills or frees
+tokens after the real lengths are known. More rounds cost calls for a few tokens."""
 NEARLY = 0.05
-"""The share of the room by which real lengths may differ from the estimates without a second
-round: what is over is filled from what is there."""
+"""Share of the room by which real lengths may differ from the estimates without a second round; the
+difference is filled from what exists."""
 
 
 class AllocationResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt that fits, and what became of each item in it."""
+    """A prompt that fits, with the outcome of each item."""
 
     text: str
-    parts: tuple[Part, ...]
-    """What the prompt is made of, in its order."""
+    parts: tuple[PromptPart, ...]
+    """The parts of the prompt, in order."""
     tokens: int
-    """Of `text`, counted."""
+    """Tokens of `text`, counted."""
     budget: int
-    """The most that it might have had."""
+    """Maximum tokens of the prompt."""
     strategy: str
     phase: str
     fidelity_metadata: dict[str, ContentFidelityRecord]
-    """A record for every item, by `fidelity_key`."""
+    """A record of every item, by `fidelity_key`."""
     dropped_ids: list[str]
     weighted_fidelity: float
-    """The share of the items' worth, each by its weight, that the levels keep: 0 to 1."""
+    """The share of the items' weighted worth that their levels keep, from 0 to 1."""
     warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -69,7 +74,7 @@ class AllocationResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContextBudgetManager:
-    """Divides budgets; one can serve many calls at once."""
+    """Divides budgets; one instance can serve concurrent calls."""
 
     def __init__(
         self,
@@ -84,8 +89,8 @@ class ContextBudgetManager:
         self.settings = settings
         self.summarizer = summarizer
         self.store: Store = open_memory() if store is None else store
-        """Where originals go; of this run alone unless one is given."""
-        self.count = counter_of(model) if count is None else count
+        """Where originals are stored; in memory for this run unless one is given."""
+        self.count = token_counter(model) if count is None else count
         self._originals = Originals(settings, self.store, scope or Scope())
 
     async def allocate_budget(
@@ -98,169 +103,175 @@ class ContextBudgetManager:
         context: str = "",
         progress: Progress | None = None,
     ) -> AllocationResult:
-        """Make a prompt of the items that fits what remains of the budget, and take its tokens.
+        """Return a prompt of the items that fits the remaining budget, and take its tokens from it.
 
-        `context` is what is asked: summaries keep what bears on it.
+        `context` is the question: summaries keep the parts relevant to it.
 
         Raises:
-            AllocationError: the least that must stay does not fit, even truncated.
-            PrivacyError: an original may not be stored, and so not be shortened.
+            AllocationError: if the required minimum does not fit even when truncated.
+            PrivacyError: if an original may not be stored, and therefore not be shortened.
         """
-        _refuse_twins(items)
-        strategy = strategy_named(strategy)
-        frame = Frame.counted(self.count)
+        _reject_duplicates(items)
+        strategy = find_strategy(strategy)
+        line_costs = LineCosts.counted(self.count)
         candidates = [
-            Candidate(item, weight, strategy.top_of(item.kind), self.count, frame)
-            for item, weight in zip(items, weights_of(items), strict=True)
+            AllocationCandidate(item, weight, strategy.top_of(item.kind), self.count, line_costs)
+            for item, weight in zip(items, relative_weights(items), strict=True)
         ]
         candidates.sort(key=lambda each: each.item.kind not in strategy.first)
-        call = _Call(
+        allocation = _Allocation(
             candidates,
-            Rules.of(strategy, self.settings, len(items)),
-            budget.remaining if isinstance(budget, PhaseBudget) else _whole(budget),
+            PlanRules.of(strategy, self.settings, len(items)),
+            budget.remaining if isinstance(budget, PhaseBudget) else _as_tokens(budget),
             phase,
         )
         if self.settings.token_management_enabled:
-            result = await self._fitting(call, context, progress)
+            result = await self._fit(allocation, context, progress)
         else:
-            result = self._untouched(call)
+            result = self._without_management(allocation)
         if isinstance(budget, PhaseBudget) and not budget.allocate(result.tokens):
-            _refuse_overdraft(result)
+            _reject_overdraft(result)
         return result
 
-    async def _summarised(self, call: _Call, context: str, progress: Progress | None) -> None:
-        """Have the summaries made that the best plan wants."""
+    async def _summarise(
+        self, allocation: _Allocation, context: str, progress: Progress | None
+    ) -> None:
+        """Request the summaries that the best plan needs."""
         for _ in range(ROUNDS):
-            options = call.estimated()
-            while call.recounted(options):
-                options = call.estimated()
-            wanted = [
+            options = allocation.estimated()
+            while allocation.recounted(options):
+                options = allocation.estimated()
+            requested = [
                 (candidate, option)
-                for candidate, option in zip(call.candidates, options, strict=True)
+                for candidate, option in zip(allocation.candidates, options, strict=True)
                 if option.asked is not None and option.asked not in candidate.summaries
             ]
-            await keep_originals(wanted, self._originals)
-            await ask(wanted, self.summarizer, context, progress)
-            if not wanted or _as_expected(wanted, call.room):
+            await store_originals(requested, self._originals)
+            await request_summaries(requested, self.summarizer, context, progress)
+            if not requested or _as_expected(requested, allocation.room):
                 return
 
-    async def _fitting(
-        self, call: _Call, context: str, progress: Progress | None
+    async def _fit(
+        self, allocation: _Allocation, context: str, progress: Progress | None
     ) -> AllocationResult:
-        """The best prompt of what can be made that has at most as many tokens as there is room."""
-        await self._summarised(call, context, progress)
-        plan, planned = call.plan(), call.room
+        """Return the best prompt that fits."""
+        await self._summarise(allocation, context, progress)
+        plan, planned = allocation.plan(), allocation.room
         while (options := plan.within(planned)) is not None:
-            await keep_originals(zip(call.candidates, options, strict=True), self._originals)
-            parts = parts_of(call.candidates, options, planned - self._note(options), self.count)
-            text, tokens = self._text(parts, call.room)
-            if tokens <= call.room:
-                return self._result(call, options, parts, text, tokens)
-            if planned == call.room and call.recounted(options, all_of_them=True):
-                return await self._fitting(call, context, progress)
-            # The lines around parts are counted apart from them, which can be off by a token each.
-            # With no room at all only the empty prompt is left, if that may be.
-            planned = max(planned - (tokens - call.room), 0) if planned else -1
-        raise too_little(plan, call.rules, call.room, call.phase)
+            await store_originals(zip(allocation.candidates, options, strict=True), self._originals)
+            parts = build_parts(
+                allocation.candidates, options, planned - self._note(options), self.count
+            )
+            text, tokens = self._text(parts, allocation.room)
+            if tokens <= allocation.room:
+                return self._result(allocation, options, parts, text, tokens)
+            if planned == allocation.room and allocation.recounted(options, all_of_them=True):
+                return await self._fit(allocation, context, progress)
+            # Lines and parts are counted separately, which can be off by a token each. With no room
+            # at all, only the empty prompt is left, if it is allowed.
+            planned = max(planned - (tokens - allocation.room), 0) if planned else -1
+        raise build_allocation_error(plan, allocation.rules, allocation.room, allocation.phase)
 
     def _note(self, options: Sequence[Option]) -> int:
-        """The tokens of the line that tells of what was dropped, if something is."""
+        """Return the tokens of the note about dropped items, if any are dropped."""
         dropped = sum(option.rung is Rung.DROPPED for option in options)
-        return self.count(SEPARATOR + left_out(dropped, len(options))) if dropped else 0
+        return self.count(SEPARATOR + dropped_note(dropped, len(options))) if dropped else 0
 
-    def _untouched(self, call: _Call) -> AllocationResult:
-        """Everything as it is, whatever it costs: the settings want no management."""
+    def _without_management(self, allocation: _Allocation) -> AllocationResult:
+        """Return everything unchanged at any cost, because management is disabled."""
         options = [
-            Option(Rung.RAW, each.tokens, each.tokens, each.weight) for each in call.candidates
+            Option(Rung.RAW, each.tokens, each.tokens, each.weight)
+            for each in allocation.candidates
         ]
-        parts = parts_of(call.candidates, options, call.room, self.count)
-        return self._result(call, options, parts, *self._text(parts, call.room))
+        parts = build_parts(allocation.candidates, options, allocation.room, self.count)
+        return self._result(allocation, options, parts, *self._text(parts, allocation.room))
 
-    def _text(self, parts: Sequence[Part | None], room: int) -> tuple[str, int]:
-        """The prompt and its tokens; it tells how much it lacks, if there is room to tell."""
-        shown = [part for part in parts if part is not None]
-        text = render(shown)
+    def _text(self, parts: Sequence[PromptPart | None], room: int) -> tuple[str, int]:
+        """Return the prompt and its tokens, with a note about dropped items if the note fits."""
+        present = [part for part in parts if part is not None]
+        text = render(present)
         tokens = self.count(text)
-        if len(shown) == len(parts) or tokens > room:
+        if len(present) == len(parts) or tokens > room:
             return text, tokens
-        note = left_out(len(parts) - len(shown), len(parts))
-        # Counted apart first: whether it fits is mostly clear without counting everything again.
+        note = dropped_note(len(parts) - len(present), len(parts))
+        # Counted separately first: usually this shows whether it fits, without counting everything
+        # again.
         if tokens + self.count(note) > room:
             return text, tokens
-        telling = f"{text}{SEPARATOR}{note}" if text else note
-        more = self.count(telling)
-        return (telling, more) if more <= room else (text, tokens)
+        with_note = f"{text}{SEPARATOR}{note}" if text else note
+        more = self.count(with_note)
+        return (with_note, more) if more <= room else (text, tokens)
 
     def _result(
         self,
-        call: _Call,
+        allocation: _Allocation,
         options: Sequence[Option],
-        parts: Sequence[Part | None],
+        parts: Sequence[PromptPart | None],
         text: str,
         tokens: int,
     ) -> AllocationResult:
         records = [
-            record_of(candidate, option, part, call.phase, self.count)
-            for candidate, option, part in zip(call.candidates, options, parts, strict=True)
+            build_record(candidate, option, part, allocation.phase, self.count)
+            for candidate, option, part in zip(allocation.candidates, options, parts, strict=True)
         ]
-        weight = sum(candidate.weight for candidate in call.candidates)
+        weight = sum(candidate.weight for candidate in allocation.candidates)
         return AllocationResult(
             text=text,
             parts=tuple(part for part in parts if part is not None),
             tokens=tokens,
-            budget=call.room,
-            strategy=call.rules.strategy.name,
-            phase=call.phase,
+            budget=allocation.room,
+            strategy=allocation.rules.strategy.name,
+            phase=allocation.phase,
             fidelity_metadata={record.key: record for record in records},
             dropped_ids=[record.source_id for record in records if record.dropped],
             weighted_fidelity=sum(option.worth for option in options) / weight if weight else 1.0,
-            warnings=_warnings(records, tokens, call.room),
+            warnings=_warnings(records, tokens, allocation.room),
         )
 
 
-class _Call(NamedTuple):
-    """What one allocation is about."""
+class _Allocation(NamedTuple):
+    """The inputs of one allocation."""
 
-    candidates: Sequence[Candidate]
-    rules: Rules
+    candidates: Sequence[AllocationCandidate]
+    rules: PlanRules
     room: int
     phase: str
 
     def estimated(self) -> list[Option]:
-        """The best plan by what levels would cost."""
+        """Return the best plan by estimated costs."""
         plan = self.plan(estimating=True)
-        # By the estimates the least may not fit: a summary may turn out shorter.
+        # By the estimates the minimum may not fit, but a summary may turn out shorter.
         return plan.within(self.room) or plan.least()
 
     def recounted(self, options: Sequence[Option], *, all_of_them: bool = False) -> bool:
-        """Whether some item is not as long as its maker said; now it is counted.
+        """Count items whose token count is a claim; return whether any claim was wrong.
 
-        Those that would be shortened are counted before anything is made of them: what is said to
-        be long could stand whole. The others are taken at their word until the prompt is counted.
+        Items that would be shortened are counted before a summary is requested, since a long item
+        may turn out short. The others are counted only when the prompt turns out too long.
         """
-        doubted = [
+        unverified = [
             candidate
             for candidate, option in zip(self.candidates, options, strict=True)
             if all_of_them or option.rung is not Rung.RAW
         ]
-        return sum([candidate.recounted() for candidate in doubted]) > 0
+        return sum([candidate.recounted() for candidate in unverified]) > 0
 
     def plan(self, *, estimating: bool = False) -> Plan:
-        """A plan of what is there, or also of what could be made."""
-        ratios = measured(self.candidates) if estimating else RATIO
-        terms = Terms(self.rules.truncates, ratios, made_only=not estimating)
+        """Return a plan with existing summaries, or also with estimated ones."""
+        ratios = measured_ratios(self.candidates) if estimating else RATIO
+        terms = LadderTerms(self.rules.truncates, ratios, made_only=not estimating)
         return Plan(self.candidates, self.rules, terms)
 
 
-def counter_of(model: str) -> Count:
-    """How texts for a model are counted; without a name, by one vocabulary."""
+def token_counter(model: str) -> Count:
+    """Return the counter for a model, or for a default vocabulary without one."""
     if model:
         return lambda text: estimate_tokens(text, model)
     return lambda text: vocabulary.shared.count(VOCABULARY, text)
 
 
-def _whole(budget: float) -> int:
-    """A budget as tokens; one below zero has room for nothing, as zero has."""
+def _as_tokens(budget: float) -> int:
+    """Return a budget as a number of tokens; negative ones count as zero."""
     if not math.isfinite(budget):
         raise SettingsError(
             "a budget is no number of tokens", where="budget", fix="Give a whole number."
@@ -268,7 +279,7 @@ def _whole(budget: float) -> int:
     return max(int(budget), 0)
 
 
-def _refuse_twins(items: Sequence[ContentItem]) -> None:
+def _reject_duplicates(items: Sequence[ContentItem]) -> None:
     times = Counter(item.source_id for item in items)
     twin, count = next(iter(times.most_common(1)), ("", 0))
     if count > 1:
@@ -279,10 +290,10 @@ def _refuse_twins(items: Sequence[ContentItem]) -> None:
         )
 
 
-def _as_expected(asked: Sequence[tuple[Candidate, Option]], room: int) -> bool:
-    """Whether the summaries are there, and together about as long as they were expected to be."""
+def _as_expected(requested: Sequence[tuple[AllocationCandidate, Option]], room: int) -> bool:
+    """Return whether all summaries exist and have about their expected total length."""
     surplus = 0
-    for candidate, option in asked:
+    for candidate, option in requested:
         summary = candidate.summaries.get(option.asked) if option.asked else None
         if summary is None:
             return False
@@ -290,8 +301,8 @@ def _as_expected(asked: Sequence[tuple[Candidate, Option]], room: int) -> bool:
     return abs(surplus) <= NEARLY * room
 
 
-def _refuse_overdraft(result: AllocationResult) -> None:
-    """A prompt that fitted when it was made has lost its room to another call."""
+def _reject_overdraft(result: AllocationResult) -> None:
+    """Raise if another call has used the budget since the prompt was made."""
     if result.tokens <= result.budget:
         raise AllocationError(
             "another call took the budget meanwhile",

@@ -1,7 +1,7 @@
-"""Originals are stored before anything is made of them: none is summarised, cut or dropped unkept.
+"""Store originals before anything shorter is made of them.
 
-originals: beside prompt. In the run's own store always, which is one in memory unless another is
-given, and in the content archive on the disk where the settings switch it on (C27).
+They go to the run's store, in memory unless one is given, and to the content archive on disk if the
+settings enable it.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from holdfast.store.refs import DIGITS, canonical, digest, ref_id
 KIND = "source"
 _ALL_DIGITS = 64
 _READ_AT_ONCE = 50_000
-"""Characters that are searched for secrets on the event loop: they take a millisecond or two."""
+"""Characters searched for secrets on the event loop, which takes a millisecond or two."""
 
 
 class Original(NamedTuple):
-    """A content that is stored."""
+    """A stored content."""
 
     ref: str
     sha256: str
     visible: str
-    """The text that may be shown of it: itself, or with secrets masked."""
+    """The text that may be shown: the original, or with secrets masked."""
 
 
 class Originals:
-    """Stores contents under refs, each before it is shown in any shorter form."""
+    """Stores contents under refs before they are shown in a shorter form."""
 
     def __init__(self, settings: Settings, store: Store, scope: Scope) -> None:
         self.settings = settings
@@ -41,11 +41,11 @@ class Originals:
         self.scope = scope
 
     async def keep(self, texts: Sequence[str], tokens: Sequence[int]) -> list[Original]:
-        """Store contents, all or none, and return what each is known by.
+        """Store contents, all or none, and return their refs.
 
         Raises:
-            PrivacyError: the policy refuses what one of them holds.
-            StoreError: they cannot be stored; then none may be shortened.
+            PrivacyError: if the policy forbids data in one of them.
+            StoreError: if they cannot be stored; then none may be shortened.
         """
         if not texts:
             return []
@@ -57,7 +57,7 @@ class Originals:
             await self.store.put(self.scope, [content for content, _ in stored])
         if self.settings.content_archive_enabled:
             await asyncio.to_thread(self._archive, texts)
-        return [Original(content.ref_id, content.sha256, shown) for content, shown in stored]
+        return [Original(content.ref_id, content.sha256, visible) for content, visible in stored]
 
     async def _prepared(
         self, texts: Sequence[str], tokens: Sequence[int], digits: int = DIGITS
@@ -88,6 +88,6 @@ class Originals:
 
     def _archive(self, texts: Sequence[str]) -> None:
         with ContentArchive(self.settings) as archive:
-            archive.cleanup_expired()  # the sweeper knows the store, and this is a file of its own
+            archive.cleanup_expired()  # the store's sweeper does not cover this separate file
             for text in texts:
                 archive.archive(text)

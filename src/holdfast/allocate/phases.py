@@ -1,11 +1,8 @@
-"""The budget of a phase: a share of what a model can take, less overhead, output and the margin.
+"""Budgets of phases, and graceful degradation when a phase overflows.
 
-phases: beside manager. The share is taken of the context that overhead and output leave (C5), and
-the margin once, by the `PhaseBudget` (C4).
-
-What is done when a phase overflows: the same ladder, all items going down it together. All to key
-points, then to headlines, then truncated, then the lightest dropped; an error only if not even the
-least that must stay fits (000-62 to 66).
+A phase gets a share of the context that overhead and output leave; `PhaseBudget` subtracts the
+safety margin once. On overflow all items go down the same ladder: key points, headlines, truncated,
+then the lightest are dropped.
 """
 
 from __future__ import annotations
@@ -13,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from holdfast.allocate.asking import Progress
 from holdfast.allocate.fidelity import Rung
 from holdfast.allocate.item import ContentItem
 from holdfast.allocate.manager import AllocationResult, ContextBudgetManager
+from holdfast.allocate.summary_requests import Progress
 from holdfast.budget import PhaseBudget, phase_budget
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
@@ -29,7 +26,7 @@ PHASES: Mapping[str, Callable[[Settings], float]] = MappingProxyType(
         "synthesis": lambda settings: settings.synthesis_budget_percent,
     }
 )
-"""The share of each phase. A refinement is an analysis that goes on from an earlier one."""
+"""The share of each phase. A refinement is an analysis that continues an earlier one."""
 
 
 def budget_of_phase(
@@ -39,7 +36,7 @@ def budget_of_phase(
     *,
     registry: ModelContextRegistry | None = None,
 ) -> PhaseBudget:
-    """The tokens that a phase may put before a model."""
+    """Return the tokens that a phase may send to a model."""
     registry = registry or ModelContextRegistry(settings)
     limits = registry.resolve(registry.normalize_provider_id(provider_id))
     effective = get_effective_context(provider_id, registry) - output_reserve(limits)
@@ -49,7 +46,7 @@ def budget_of_phase(
 def budget_of_context(
     phase: str, effective: int, settings: Settings, *, around: int = 0
 ) -> PhaseBudget:
-    """The same of a context that overhead and output left; `around` are tokens of our own words."""
+    """Return the same for a known context size; `around` are the tokens of our own text."""
     if phase not in PHASES:
         raise SettingsError(
             "there is no such phase", where="phase", fix=f"Use one of {', '.join(PHASES)}."
@@ -65,14 +62,14 @@ _STEPS = (Rung.KEY_POINTS, Rung.HEADLINE, Rung.TRUNCATED, Rung.DROPPED)
 
 
 class DegradedResult(AllocationResult, frozen=True, kw_only=True):
-    """A prompt that fits after all, and how far down the ladder that took."""
+    """A prompt that fits, with the steps of degradation it took."""
 
     steps: tuple[Rung, ...] = ()
-    """The steps that were taken, the last being the one at which all fitted."""
+    """The steps taken; all items fit after the last one."""
 
 
 class GracefulDegradationHandler:
-    """Answers an overflow with a prompt that fits."""
+    """Handles an overflow by returning a prompt that fits."""
 
     def __init__(self, manager: ContextBudgetManager) -> None:
         self.manager = manager
@@ -86,10 +83,10 @@ class GracefulDegradationHandler:
         context: str = "",
         progress: Progress | None = None,
     ) -> DegradedResult:
-        """Bring all items down until they fit.
+        """Lower the levels of all items until they fit.
 
         Raises:
-            AllocationError: nothing fits that must stay; the text says what would help.
+            AllocationError: if the required minimum does not fit; the message says what would help.
         """
         result = await self.manager.allocate_budget(
             items, budget, "degradation", phase=phase, context=context, progress=progress

@@ -1,7 +1,7 @@
-"""The prompt that chosen parts make: a line of ours before each, and the part between fences.
+"""Render chosen parts as a prompt: a heading line before each part, and the part between fences.
 
-prompt: after fidelity. What a part says cannot pass for a line of ours, nor end its fences: a
-source may be a page that somebody wrote to be read by a model.
+A source may be a page written to manipulate a model, so a part cannot pass for a heading or end its
+fences.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from holdfast.quoting import bracketed, fenced
 SEPARATOR = "\n\n"
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands of one item in the prompt."""
+class PromptPart(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of the prompt that shows one item."""
 
     source_id: str
     rung: Rung
     text: str
     tokens_from: int
-    """Of the original."""
+    """Tokens of the original."""
     ref: str = ""
 
     def __repr__(self) -> str:
-        return f"<Part {self.source_id}, {self.rung}, {len(self.text)} characters>"
+        return f"<PromptPart {self.source_id}, {self.rung}, {len(self.text)} characters>"
 
 
 def heading(source_id: str, rung: Rung, tokens_from: int, ref: str) -> str:
-    """The line before a part: which item it is, and what is shown of it."""
+    """Return the heading of a part: its name, level and ref."""
     name = bracketed(source_id)
     if rung is Rung.RAW:
         return f"[{name}]"
@@ -39,14 +39,14 @@ def heading(source_id: str, rung: Rung, tokens_from: int, ref: str) -> str:
     return f"[{name}: {rung} of {tokens_from:,} tokens{opening}]"
 
 
-def render(parts: Iterable[Part]) -> str:
-    """The prompt: the parts in their order."""
+def render(parts: Iterable[PromptPart]) -> str:
+    """Return the prompt with the parts in order."""
     return SEPARATOR.join(
         f"{heading(part.source_id, part.rung, part.tokens_from, part.ref)}\n{fenced(part.text)}"
         for part in parts
     )
 
 
-def left_out(dropped: int, total: int) -> str:
-    """The line that tells a model that it does not see everything."""
+def dropped_note(dropped: int, total: int) -> str:
+    """Return the line that tells the model how many items were dropped."""
     return f"[{dropped:,} of {total:,} left out: no room]"

@@ -1,6 +1,6 @@
-"""Strategies of allocation, as data: how levels are chosen, who comes first, who may have how much.
+"""Allocation strategies as data: the way of choosing, kinds served first, maximum levels.
 
-strategy: after fidelity. A new strategy is a new value, not new code.
+A new strategy is a new value, not new code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from holdfast.allocate.fidelity import Rung
 from holdfast.errors import SettingsError
 
 Way = Literal["best_total", "priority_first", "all_alike"]
-"""How levels are chosen: see choosing.py."""
+"""How levels are chosen: see level_choice.py."""
 
 WORTH: Mapping[Rung, float] = MappingProxyType(
     {
@@ -27,9 +27,9 @@ WORTH: Mapping[Rung, float] = MappingProxyType(
         Rung.DROPPED: 0.0,
     }
 )
-"""What a level keeps of an item's worth: the share of answers that its quotations still held, of
-202 documents that held one (docs/discussions/allocation.md). That of a beginning is for each share
-of the content, and so less than a headline's, however much of the budget it takes."""
+"""The share of an item's worth that a level keeps: the share of answers still in it, measured on
+202 documents with an answer (docs/discussions/allocation.md). The value for a beginning is per
+share of the content, so that a long beginning still has less than a headline."""
 
 
 class AllocationStrategy(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,14 +38,14 @@ class AllocationStrategy(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     way: Way = "best_total"
     first: tuple[str, ...] = ()
-    """Kinds of items that are served before all others, and stand before them in the prompt."""
+    """Kinds of items that are served before all others and come first in the prompt."""
     top: Rung = Rung.RAW
-    """The most that an item may have."""
+    """The highest level of an item."""
     tops: tuple[tuple[str, Rung], ...] = ()
-    """The same for some kinds."""
+    """Exceptions for some kinds."""
 
     def top_of(self, kind: str) -> Rung:
-        """The most that an item of a kind may have."""
+        """Return the highest level for a kind of item."""
         return dict(self.tops).get(kind, self.top)
 
 
@@ -63,14 +63,15 @@ STRATEGIES: Mapping[str, AllocationStrategy] = MappingProxyType(
         )
     }
 )
-"""`best_total` is the default; `priority_first` serves from the top; `findings_first` is for a
-synthesis, `refinement` for what an earlier round left, `degradation` for an overflow."""
+"""`best_total` is the default; `priority_first` serves the highest priority first; `findings_first`
+is for a synthesis, `refinement` for the context of an earlier round, `degradation` for an overflow.
+"""
 
 DEFAULT = STRATEGIES["best_total"]
 
 
-def strategy_named(strategy: AllocationStrategy | str) -> AllocationStrategy:
-    """A strategy by its name."""
+def find_strategy(strategy: AllocationStrategy | str) -> AllocationStrategy:
+    """Return a strategy by name."""
     if isinstance(strategy, AllocationStrategy):
         return strategy
     if strategy not in STRATEGIES:

@@ -19,7 +19,7 @@ from holdfast.assemble.intents import SECTION_BUDGETS, TOKEN_BUDGET, detect_inte
 from holdfast.assemble.working_set_builder import gather
 from holdfast.cite import CitingRules, count
 from holdfast.errors import SettingsError
-from holdfast.expand import recalling, tool
+from holdfast.expand import tool, turn_recall
 from holdfast.facts import Ledger
 from holdfast.fitting.originals import Originals
 from holdfast.store import Scope, Store
@@ -108,7 +108,7 @@ class Assembler:
         header = build_header(
             parts,
             most=budgets.header * request.token_budget // TOKEN_BUDGET["total"],
-            recall=recalling.NAME,
+            recall=turn_recall.NAME,
             opener=opener,
             lists_tools=self.options.lists_tools,
         )
@@ -120,7 +120,7 @@ class Assembler:
             model=model,
             dialect=dialect,
             opener=opener,
-            recall=recalling.NAME,
+            recall=turn_recall.NAME,
             tools=tuple(each.name for each in parts.tools) if header.directory else (),
         )
         sections = self.sections(request.session_id, opener)

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.assemble.intents import TOKEN_BUDGET, Intent
 from holdfast.assemble.working_set import PartKind, TrimTarget
 from holdfast.expand import tool
-from holdfast.expand.recalling import definition as recall_definition
+from holdfast.expand.turn_recall import definition as recall_definition
 from holdfast.summarise.fidelity import ContentFidelityRecord
 from holdfast.wire import convert
 from holdfast.wire.strict import encode

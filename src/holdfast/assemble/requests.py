@@ -22,7 +22,7 @@ from holdfast.assemble.working_set import (
     replace_text,
     trim_to_fit,
 )
-from holdfast.expand.recalling import recall_tool
+from holdfast.expand.turn_recall import recall_tool
 from holdfast.fitting import FitOptions, FitState, Fitted
 from holdfast.fitting.cite_results import expansion_tool
 from holdfast.fitting.draft import Draft, copied, standing_for, where

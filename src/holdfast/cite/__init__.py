@@ -1,4 +1,4 @@
-"""A short citation in the place of a long content: what it is, what matters, how to open it.
+"""Replace a long content by a short citation: its size, its important parts and its ref.
 
 cite: after condense, expand and tokens, before fitting. Pure: the same input gives the same bytes.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         count,
         is_long,
     )
-    from holdfast.cite.citing import cite
+    from holdfast.cite.content_citation import cite
 else:
     from holdfast._lazy import lazily
 
@@ -32,7 +32,7 @@ else:
             "Excerpt": "holdfast.cite.citation",
             "Fidelity": "holdfast.cite.citation",
             "ToolRule": "holdfast.cite.citation",
-            "cite": "holdfast.cite.citing",
+            "cite": "holdfast.cite.content_citation",
             "count": "holdfast.cite.citation",
             "is_long": "holdfast.cite.citation",
         },

@@ -1,8 +1,8 @@
 """The parts of a content that answer a question: the field, row or line it names, and the matches.
 
-answers: after sections, before composing. What a question names exactly needs nothing beside it.
-Passages that hold much less of the question than the best one are weaker matches: a citation shows
-them under a heading of their own.
+answers: after sections, before composition. A part that the question names exactly is shown alone.
+Passages that match much less of the question than the best one are weaker matches, which a citation
+shows under a separate heading.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def answers(source: Source, condenser: Condenser, question: str, wide: int) -> A
         if asks_for_line(question):
             return Answers([answer], [], is_exact=True)
         around = _around(source, line, [passage for passage, _ in ranked])
-        others = [entry for entry in ranked if not lies_within(line.where, entry[0].where)]
-        weaker = [*around, *_excerpts(others, question, wide)]
+        other_matches = [entry for entry in ranked if not lies_within(line.where, entry[0].where)]
+        weaker = [*around, *_excerpts(other_matches, question, wide)]
         return Answers([answer], weaker, is_exact=False)
     strong = [] if best else [entry for entry in ranked if entry[1] >= _WEAK * ranked[0][1]]
     return Answers(
@@ -105,7 +105,9 @@ def _names_first(question: str, ranked: Sequence[Passage]) -> bool:
 
 def _around(source: Source, line: QuotedLine, ranked: Sequence[Passage]) -> list[Answer]:
     """Return the lines next to a quoted line in the passage that holds it, after and before it."""
-    passage = next((one for one in ranked if lies_within(line.where, one.where)), None)
+    passage = next(
+        (candidate for candidate in ranked if lies_within(line.where, candidate.where)), None
+    )
     if passage is None or not passage.where.startswith("lines "):
         return []
     first, _, last = passage.where.removeprefix("lines ").partition("-")

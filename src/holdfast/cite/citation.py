@@ -1,10 +1,8 @@
-"""A citation and the rules it is made by: values, and how long a text is.
+"""The values of a citation and its rules, and the size limit of a citation.
 
-citation: the first word of cite.
-
-How many tokens a citation may have: a share of its content by kind, within the room there is. Pure
-numbers: it knows no text and no window. Without room a citation has its brief size, as under a
-tight window or the policy `always`.
+citation: first in the package. The size limit is a share of the content's tokens that depends on
+its kind, within the available room. Without room a citation has its brief size, as in a tight
+window or with the policy `always`.
 """
 
 from __future__ import annotations
@@ -26,47 +24,47 @@ VOCABULARY = "o200k_base"
 _COUNTED_WHOLE = 1_000_000
 
 CitePolicy = Literal["auto", "always", "never"]
-"""Which tool results are cited when they arrive: where it pays, every long one, or none."""
+"""Which tool results are cited on arrival: those where it pays, every long one, or none."""
 ToolRule = CitePolicy | int
-"""The same for one tool; a number cites what has more tokens."""
+"""The policy for one tool; a number cites results with more tokens."""
 
 
 class CitingRules(msgspec.Struct, frozen=True, kw_only=True):
-    """When content is cited, and how."""
+    """Rules for when and how content is cited."""
 
     threshold: int = 1_000
     """Content of more characters than this is cited."""
     threshold_bytes: int | None = None
-    """And content of more bytes than this, however few characters they are.
+    """Content of more bytes than this is cited too, even if it has few characters.
 
-    None: three times the characters, so that a higher threshold is not undone by the bytes.
+    None means three times `threshold`, so that raising the threshold raises both limits.
     """
     most_tokens: int = 2_000
-    """No citation has more, whatever the room."""
+    """Maximum tokens of any citation."""
     room: int = 0
-    """Tokens that this citation may take; it grows within them, see `allowance`. 0: none to spare,
-    so it has its brief size."""
+    """Tokens available for this citation, which grows within them: see `allowance`. 0 means that
+    none are free, so the citation has its brief size."""
     shorten_to: int = 0
-    """Tokens up to which the content would have stayed whole: one that is not much longer is
-    shortened inside to as many, see shortening.py. 0: never."""
+    """Tokens up to which the content would have been sent in full. Slightly longer content is
+    shortened to this size, see shortened_content.py. 0 means never."""
     privacy: Policy = "allow"
-    """What happens to secrets and personal data: shown, masked in the citation, or refused."""
+    """How secrets and personal data are handled: shown, masked in the citation, or refused."""
     ttl_seconds: float | None = None
-    """How long the original stays fresh; None is for good."""
+    """Seconds until the original is stale; None means never."""
     ref_digits: int = DIGITS
-    """Digits of the hash in a ref: more where two contents would share one."""
+    """Digits of the hash in a ref; more are used if two contents would share one."""
     opener: str = NAME
-    """The name under which the tool that opens refs is offered in this conversation."""
+    """Name of the tool that opens refs in this conversation."""
     policy: CitePolicy = "auto"
-    """Which tool results give way to citations in a request: see fitting/policy.py."""
+    """Which tool results of a request are replaced by citations: see fitting/policy.py."""
     tokens: int | None = None
-    """With "auto": results of more tokens than this are cited; None: weighed for each."""
+    """With "auto": results with more tokens are cited. None decides for each result."""
     share: float | None = None
-    """With "auto": most of the window that a result may take; None: the policy's own."""
+    """With "auto": maximum share of the window for one result. None uses the policy's default."""
     tools: tuple[tuple[str, ToolRule], ...] = ()
-    """Other rules for some tools, by name or by a pattern with `*` and `?`."""
+    """Rules for single tools, by name or by a pattern with `*` and `?`."""
     repeats: bool = True
-    """With "auto": whether lines that stand above are left out of a result, see remainder.py."""
+    """With "auto": whether lines that an earlier result shows are left out, see remainder.py."""
 
 
 class Excerpt(msgspec.Struct, frozen=True):
@@ -76,36 +74,36 @@ class Excerpt(msgspec.Struct, frozen=True):
     where: str
     """In source units: `lines 45-67`, `rows 3-3 of $.items`."""
     relevance: float
-    """How well it answers the question: above 0 only if there was one."""
+    """How well it answers the question; 0 without a question."""
 
     def __repr__(self) -> str:
         return f"<Excerpt of {len(self.text)} characters, {self.where}>"
 
 
 class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
-    """What a citation kept of its original."""
+    """Which parts of the original a citation shows."""
 
     level: str
-    """`cited`, `shortened` if most of it is shown as it stands, `full` if the content was short
-    enough to stay, or `ends` if it could not be read whole: see workers/ends.py."""
+    """`cited`, `shortened` if most of it is quoted, `full` if the content was short enough, or
+    `ends` if it could not be read in full: see workers/ends.py."""
     unit: str
     total: int
-    """How many units the original has."""
+    """Number of units in the original."""
     kept: tuple[str, ...]
-    """The places that are quoted."""
+    """The quoted places."""
     from_tokens: int
     to_tokens: int
     flags: tuple[str, ...] = ()
     """Kinds of secrets and personal data in the original."""
     reason: str = ""
-    """Why only the ends are shown, where that is so."""
+    """The reason why only the ends are shown; otherwise empty."""
 
 
 class Citation(msgspec.Struct, frozen=True, kw_only=True):
-    """What stays in the conversation."""
+    """The text that replaces a content in the conversation."""
 
     ref_id: str
-    """Empty if the content was short enough to stay as it is."""
+    """Empty if the content was short enough to be sent in full."""
     kind: str
     text: str
     tokens: int
@@ -122,7 +120,7 @@ DEFAULT_RULES = CitingRules()
 
 
 def is_long(text: str, rules: CitingRules) -> bool:
-    """Whether a content is one to be cited."""
+    """Return whether a content is long enough to be cited."""
     if len(text) > rules.threshold:
         return True
     most = rules.threshold_bytes if rules.threshold_bytes is not None else 3 * rules.threshold
@@ -130,17 +128,17 @@ def is_long(text: str, rules: CitingRules) -> bool:
 
 
 def count(text: str) -> int:
-    """Tokens of a text; of a very long one, from its first million characters."""
+    """Return the tokens of a text; those of a very long one are extrapolated."""
     if len(text) <= _COUNTED_WHOLE:
         return count_ordinary(VOCABULARY, text)
     return round(count_ordinary(VOCABULARY, text[:_COUNTED_WHOLE]) * len(text) / _COUNTED_WHOLE)
 
 
 BRIEF = 400
-"""Tokens of a citation where there is no room for more: enough for what it is, how it ended, what
-went wrong in it and the best answer."""
+"""Tokens of a citation without room for more: enough for its size, exit code, errors and the best
+answer."""
 _MOST_SHARE = 1 / 3
-"""Of the content, beyond the brief size: what would show more is better left whole."""
+"""Maximum share of the content beyond the brief size. A larger share is better sent in full."""
 _GROWTH = {
     "code": 16.0,
     "test_output": 16.0,
@@ -153,14 +151,14 @@ _GROWTH = {
     "web_search": 10.0,
 }
 _GROWTH_ELSE = 5.5
-"""Tokens for each root of a token of the content, by kind. A root, because each further token shows
-less of what is needed: of what recorded agents copied later from results of over 1,500 tokens, 26 %
-stand in 400 tokens, 45 % in 800, 58 % in 1,600, and 63 % in half of the content. Files, runs and
-pages are copied from; rows are looked up, and their answers stand in the brief size too: with 5.5
-the median of 133 recorded results still has 95 % fewer tokens."""
+"""Factor by kind for the square root of the content's tokens. The root is used because further
+tokens help less and less: of the text that recorded agents later copied from results of over 1,500
+tokens, 400 tokens hold 26 %, 800 hold 45 %, 1,600 hold 58 % and half of the content 63 %. Agents
+copy from files, runs and pages. They look up rows, whose answers fit into the brief size: with 5.5
+the median of 133 recorded results has 95 % fewer tokens."""
 
 
 def allowance(tokens: int, kind: str, room: int, most: int) -> int:
-    """Most tokens of the citation of a content of so many tokens, with so much room for it."""
-    wanted = min(tokens * _MOST_SHARE, math.sqrt(tokens) * _GROWTH.get(kind, _GROWTH_ELSE))
-    return min(most, max(BRIEF, min(int(wanted), room)))
+    """Return the maximum tokens of a citation for a content with `tokens` and the given room."""
+    useful = min(tokens * _MOST_SHARE, math.sqrt(tokens) * _GROWTH.get(kind, _GROWTH_ELSE))
+    return min(most, max(BRIEF, min(int(useful), room)))

@@ -1,8 +1,8 @@
-"""The beginning and the end of a content, as they stand: what a larger citation adds.
+"""Quote the beginning and the end of a content for a larger citation.
 
-outer: after citation, before composing. Agents copy from what they have read: a signature, the
-lines around an edit, a row. Of plain text whole lines are shown; of JSON and markup the passages
-that its condenser cuts it into, for half an object and a screen of tags say nothing.
+outer: after citation, before composition. Agents copy from text that they have read: a signature,
+the lines around an edit, a row. Plain text is quoted in whole lines. JSON and markup are quoted in
+the passages of their condenser, because half an object or a screen of tags is useless.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from holdfast.condense.spans import Span, where, without_colours
 from holdfast.quoting import item
 
 HEAD_SHARE = 0.6
-"""The rest is for the end."""
+"""Share for the beginning; the remaining share is for the end."""
 _MARKUP = ("html", "xml")
 _LINE_SHARE = 4
-"""A part ends with a whole line if that costs at most this part of it."""
+"""A part ends with a whole line if that costs at most one part in four."""
 _PLACE_TOKENS = 10
-"""Of `- lines 1201-1240: `."""
+"""Tokens of `- lines 1201-1240: `."""
 _TRIES = 6
 
 
 def outer(source: Source, condenser: Condenser, tokens: int, room: int) -> list[Note]:
-    """The beginning and the end of a content of so many tokens, in about `room` of them."""
+    """Return the beginning and the end of a content with `tokens`, in about `room` tokens."""
     if source.document is not None or condenser.kind in _MARKUP:
         return _outer_passages(source, condenser, room)
     plain = without_colours(source)
@@ -44,9 +44,9 @@ def _outer_spans(text: str, room: int, signs: float) -> Iterator[Span]:
         (text[: head_end(text, size)] for size in _sizes(room * HEAD_SHARE, signs)),
         room * HEAD_SHARE,
     )
-    rest = room - count(head) if head else room * (1 - HEAD_SHARE)
+    tail_room = room - count(head) if head else room * (1 - HEAD_SHARE)
     tail = _until_it_fits(
-        (text[tail_start(text, len(head), size) :] for size in _sizes(rest, signs)), rest
+        (text[tail_start(text, len(head), size) :] for size in _sizes(tail_room, signs)), tail_room
     )
     if head.strip():
         yield 0, len(head)
@@ -55,7 +55,7 @@ def _outer_spans(text: str, room: int, signs: float) -> Iterator[Span]:
 
 
 def _sizes(room: float, signs: float) -> list[int]:
-    """Characters to try, fewer each time: parts of a text have more tokens than others."""
+    """Return sizes in characters to try, in falling order, because token density varies."""
     most = (room - _PLACE_TOKENS) * signs
     return [int(most * 0.85**n) for n in range(_TRIES)]
 
@@ -66,7 +66,7 @@ def _until_it_fits(parts: Iterable[str], room: float) -> str:
 
 
 def head_end(text: str, most: int) -> int:
-    """Where the beginning of a text ends that has at most so many characters."""
+    """Return the end offset of a beginning of at most `most` characters."""
     if most >= len(text):
         return len(text)
     if most <= 0:
@@ -76,7 +76,7 @@ def head_end(text: str, most: int) -> int:
 
 
 def tail_start(text: str, low: int, most: int) -> int:
-    """Where the end of a text begins that has at most so many characters, not before `low`."""
+    """Return the start offset of an end of at most `most` characters, not before `low`."""
     start = len(text) - most
     if start <= low:
         return low
@@ -92,13 +92,13 @@ def _outer_passages(source: Source, condenser: Condenser, room: int) -> list[Not
         (Note("sample", without_path(p), p.where) for p in passages), room * HEAD_SHARE
     )
     behind = passages[len(first) :]
-    rest = room - sum(cost for _, cost in first)
-    last = _fitting((Note("sample", without_path(p), p.where) for p in reversed(behind)), rest)
+    tail_room = room - sum(cost for _, cost in first)
+    last = _fitting((Note("sample", without_path(p), p.where) for p in reversed(behind)), tail_room)
     return [note for note, _ in [*first, *reversed(last)]]
 
 
 def _fitting(notes: Iterable[Note], room: float) -> list[tuple[Note, int]]:
-    """As many as fit, with what each costs, up to the first that does not."""
+    """Return the notes that fit with their tokens, up to the first that does not fit."""
     priced = []
     for note in notes:
         cost = count(item(f"{note.where}: {note.text}"))

@@ -1,8 +1,8 @@
-"""A content without the lines that stand in the conversation already: the rest, and where they are.
+"""Write a content without the lines that earlier results in the conversation show.
 
-remainder: after composing, beside shortening. What is shown stands between fences, to the byte; a
-line of ours in the place of what is left out says in which result above it is the same. That stays
-true when that result gives way, then or later: the last line says how to open it here.
+remainder: after composition, beside shortened_content. The remaining text is quoted exactly between
+fences. A line of Holdfast replaces each omitted part and names the result that shows it. If that
+result is later replaced too, the call in the last line opens the part here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from holdfast.cite.citation import Citation, CitingRules, Excerpt, count
-from holdfast.cite.composing import Composed, Handle, citation_of
+from holdfast.cite.composition import CitationText, Handle, citation_of
 from holdfast.condense.kinds import kind_of
 from holdfast.condense.places import short_place
 from holdfast.condense.source import Source
@@ -22,29 +22,34 @@ from holdfast.store.records import Content
 from holdfast.store.refs import canonical, digest, ref_id
 
 REPEATED = "repeated"
-"""The level of a content of which all is shown that stands nowhere above."""
+"""The level of a content that is quoted except for parts that earlier results show."""
 _SUMMARY = "A tool result of which lines stood in the conversation already"
 
 
-class Standing(NamedTuple):
-    """A stretch of a content that stands above."""
+class RepeatedStretch(NamedTuple):
+    """A stretch of a content that an earlier result shows."""
 
     start: int
     end: int
     place: str
-    """The result it stands in, in words."""
+    """The name of that result."""
 
 
 def remainder(
-    text: str, above: Sequence[Standing], *, tool: str, rules: CitingRules, with_ref: bool = True
+    text: str,
+    above: Sequence[RepeatedStretch],
+    *,
+    tool: str,
+    rules: CitingRules,
+    with_ref: bool = True,
 ) -> Citation:
-    """Return a content without some stretches of it, which are in order and not empty.
+    """Return a content without some stretches, which must be in order and not empty.
 
-    Without `with_ref` the ref is not shown, for requests that have no tool to open it: all that is
-    left out can be read above.
+    Without `with_ref` the ref is not shown, for requests without a tool that opens it: the earlier
+    results show all omitted parts.
 
     Raises:
-        PrivacyError: it may not be stored, so that nothing of it may be left out either.
+        PrivacyError: The content may not be stored, so no part of it may be omitted.
     """
     data = canonical(text)
     source = Source(data, tool=tool)
@@ -68,21 +73,21 @@ def remainder(
         ttl_seconds=rules.ttl_seconds,
     )
     unit = "line" if source.line_count == 1 else "lines"
-    composed = Composed(
+    composed = CitationText(
         written, _SUMMARY, count(written), tuple(parts), unit, total=source.line_count
     )
     return citation_of(original, composed, level=REPEATED)
 
 
-def _between(text: str, above: Sequence[Standing]) -> Iterator[tuple[int, int]]:
-    """What is shown; nothing of it is empty."""
+def _between(text: str, above: Sequence[RepeatedStretch]) -> Iterator[tuple[int, int]]:
+    """Yield the spans between the stretches; none is empty."""
     edges = [0, *(edge for stretch in above for edge in stretch[:2]), len(text)]
     spans = zip(edges[::2], edges[1::2], strict=True)
     return ((start, end) for start, end in spans if start < end)
 
 
 def _where(source: Source, start: int, end: int) -> str:
-    """A stretch in source units: whole lines, or a part of the only one."""
+    """Return the name of a stretch: lines, or characters if the content is one line."""
     if source.line_count == 1:
         return f"characters {start}-{end}"
     return short_place(where(source, start, end))
@@ -92,7 +97,7 @@ def _lines(
     name: str,
     source: Source,
     tokens: int,
-    above: Sequence[Standing],
+    above: Sequence[RepeatedStretch],
     parts: Sequence[Excerpt],
     handle: tuple[str, str],
 ) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""What goes into a citation: notes and answers by section, as many as there is room for.
+"""Collect the notes and answers of a citation by section, within its room.
 
-sections: after citation, before composing. It takes what it is given in that order, shortens what
-does not fit, says nothing twice, and can give the last back. The sections are shown in the order of
-`HEADINGS`, and the best answer as the last line.
+sections: after citation, before composition. Items are taken in the given order, shortened to fit,
+and never shown twice; the last one can be dropped again. The sections are shown in the order of
+`HEADINGS`, and the best answer is the last line.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from holdfast.quoting import HEADINGS, item
 EXCERPT_CHARACTERS = 500
 LEAST_TOKENS = 40
 _LEAST_KEY_TOKENS = 20
-"""Below as many tokens a line is left out rather than shortened."""
+"""Minimum tokens of a shortened key line; with less room it is left out."""
 _ANSWERS = ("answer", "other")
 _QUOTES = ("key", "ends", *_ANSWERS)
-"""Sections of which several lines may be other parts of one place. These become one line."""
+"""Sections in which lines of the same place are joined into one."""
 
 
 class Answer(NamedTuple):
@@ -48,7 +48,7 @@ class _Line(NamedTuple):
 
 
 class Sections:
-    """What was taken into a citation so far, by section, and the room that is left."""
+    """The lines of a citation by section, and the remaining room."""
 
     def __init__(self, room: int, question: str) -> None:
         self.room = room
@@ -57,11 +57,11 @@ class Sections:
         self.order: list[str] = []
 
     def add(self, section: str, notes: Iterable[Note | Answer], *, share: float) -> None:
-        """Take notes in their order, as long as they fit the share of the room that is left.
+        """Take notes in their order, as long as they fit into the share of the remaining room.
 
-        The first of a section is shortened if it does not fit. So is every answer, to what has most
-        of the question in it, and every key: the first line of a content must not be lost for the
-        length of the last.
+        The first note of a section is shortened if it does not fit. So is every answer, to the
+        part that matches the question best, and every key line: a long last line of the content
+        must not displace its first line.
         """
         lines = self.sections[section]
         room = round(self.room * share) - (0 if lines else count(HEADINGS[section]) + 1)
@@ -97,21 +97,21 @@ class Sections:
         self.room -= line.tokens
 
     def _join(self, section: str, line: _Line, room: int) -> int | None:
-        """Join a line to the one of the same place, if the room allows it, and return its cost.
+        """Join a line to another of the same place if the room allows it, and return its cost.
 
-        None if no line has the place. A weaker part of the place that answers goes before the
-        answering part.
+        Return None if no line has this place. A weaker part of the place goes before the part
+        that answers the question.
         """
         if section not in _QUOTES or not line.where:
             return None
         for name in dict.fromkeys(("answer", section) if section in _ANSWERS else (section,)):
-            for number, known in enumerate(self.sections[name]):
-                if known.where != line.where:
+            for number, other in enumerate(self.sections[name]):
+                if other.where != line.where:
                     continue
-                parts = (line.text, known.text) if name == "answer" else (known.text, line.text)
-                joined = known._replace(text=f" {MARK} ".join(parts))
+                parts = (line.text, other.text) if name == "answer" else (other.text, line.text)
+                joined = other._replace(text=f" {MARK} ".join(parts))
                 joined = joined._replace(tokens=count(joined.shown))
-                cost = joined.tokens - known.tokens
+                cost = joined.tokens - other.tokens
                 if cost > room:
                     return 0
                 self.sections[name][number] = joined
@@ -120,11 +120,11 @@ class Sections:
         return None
 
     def _remove_replaced(self, line: _Line) -> None:
-        """Remove what a new line replaces: parts of it, and the outline or sample of its place."""
-        for section, number, known in self._all_lines():
-            is_part = lies_within(known.where, line.where) and known.text in line.text
-            is_brief = section in ("outline", "sample") and known.where == line.where
-            if known.where and section != "answer" and (is_part or is_brief):
+        """Remove lines that are part of a new line, and the outline or sample of its place."""
+        for section, number, other in self._all_lines():
+            is_part = lies_within(other.where, line.where) and other.text in line.text
+            is_brief = section in ("outline", "sample") and other.where == line.where
+            if other.where and section != "answer" and (is_part or is_brief):
                 self._remove(section, number)
 
     def _remove(self, section: str, number: int) -> _Line:
@@ -142,15 +142,15 @@ class Sections:
                 yield section, number, lines[number]
 
     def _is_said(self, section: str, line: _Line) -> bool:
-        """Return whether a place is shown already; keys and answers may be other parts of it."""
+        """Return whether a line is shown already; two answers may have the same place."""
         if section in _QUOTES or not line.where:
             return any(
-                lies_within(line.where, known.where) and line.text in known.text
-                for _, _, known in self._all_lines()
+                lies_within(line.where, other.where) and line.text in other.text
+                for _, _, other in self._all_lines()
             )
         return any(
-            known.where == line.where or (name == "ends" and line.text in known.text)
-            for name, _, known in self._all_lines()
+            other.where == line.where or (name == "ends" and line.text in other.text)
+            for name, _, other in self._all_lines()
         )
 
     def _promote(self, answer: _Line) -> None:
@@ -167,7 +167,7 @@ class Sections:
                 return
 
     def drop_last(self) -> bool:
-        """Give the last thing back that was taken; False if there is nothing."""
+        """Drop the line that was taken last; return False if there is none."""
         if not self.order:
             return False
         self.sections[self.order.pop()].pop()
@@ -175,16 +175,16 @@ class Sections:
 
     def lines(self) -> list[str]:
         """Return the sections as they are shown, each under its heading, the best answer last."""
-        shown = []
+        texts = []
         for section, lines in self.sections.items():
             if lines:
-                shown.append(HEADINGS[section])
+                texts.append(HEADINGS[section])
                 in_order = reversed(lines) if section in _ANSWERS else lines
-                shown.extend(line.shown for line in in_order)
-        return shown
+                texts.extend(line.shown for line in in_order)
+        return texts
 
     def excerpts(self) -> tuple[Excerpt, ...]:
-        """Return what is quoted, the best answer first."""
+        """Return the quoted parts, the best answer first."""
         quoted = ("answer", "other", "key", "alert", "ends", "sample")
         return tuple(
             Excerpt(shortened(line.text, EXCERPT_CHARACTERS), line.where, line.relevance)
@@ -200,7 +200,7 @@ def _line(note: Note | Answer) -> _Line:
 
 
 def _narrowed(line: _Line, room: int, question: str) -> _Line:
-    """The part of a long answer with most of the question in it: its beginning may have none."""
+    """Return the part of a long answer that matches the question best."""
     most = min(room * 4, len(line.text) - 1)
     while most > LEAST_TOKENS:
         narrow = line._replace(text=excerpt(line.text, question, most)[0])
@@ -212,7 +212,7 @@ def _narrowed(line: _Line, room: int, question: str) -> _Line:
 
 
 def _shortened(line: _Line, room: int, _question: str) -> _Line:
-    """The beginning of a line that is too long."""
+    """Return the beginning of a line that is too long."""
     most = min(room * 4, len(line.text) - 1)
     while most > 0:
         short = line._replace(text=shortened(line.text, most))

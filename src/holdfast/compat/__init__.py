@@ -1,7 +1,4 @@
-"""The stores of older designs, each a thin view of the one store: nothing is kept twice.
-
-content_store → action_results → actions; content_store → payload; content_archive stands alone.
-"""
+"""Interfaces of older designs as views of the one store: no content is stored twice."""
 
 from holdfast.compat.content_archive import ContentArchive
 from holdfast.compat.content_store import ContentStore, StoredContent

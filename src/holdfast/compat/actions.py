@@ -1,7 +1,7 @@
-"""What an agent's actions gave, as the message that goes into its conversation.
+"""Write the message that reports the results of an agent's actions.
 
-actions: after action_results. Long contents are stored and cited, short ones stay in full. What a
-citation shows is what the condenser of its kind chose: errors, outcome, rows, not how it begins.
+Long contents are stored and cited, short ones stay in full. A citation quotes the lines that the
+condenser of its kind chose, such as errors, outcome or rows.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from holdfast.cite import is_long
 from holdfast.compat.action_results import (
     Action,
     Result,
-    code_of,
+    action_name_of,
     detect_source_type,
     extract_content_from_action_result,
     has_long_error,
-    inner_of,
-    name_of,
-    outputs_of,
-    words_of,
+    inner_result,
+    output_params,
+    result_code_of,
+    text_from,
 )
 from holdfast.compat.content_store import ContentStore, StoredContent
 from holdfast.condense.cutting import shortened
@@ -38,7 +38,7 @@ from holdfast.settings import Settings
 from holdfast.store import Content
 
 _LEAST_LINE = 80
-"""A line that has less room than this is left out rather than shortened."""
+"""Minimum room for a shortened line; with less, the line is omitted."""
 _HALVES = re.compile("[\ud800-\udfff]")
 
 
@@ -55,12 +55,12 @@ class ActionExcerpt(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 
 
 class ActionCitation(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What the conversation says of one action."""
+    """The report of one action in the conversation."""
 
     action_name: str
     success: bool
     content_id: str = ""
-    """The ref of what was stored; empty if the result stays in full."""
+    """The ref of the stored content; empty if the result stays in full."""
     excerpt: ActionExcerpt | None = None
     result_code: str
     message: str
@@ -79,16 +79,16 @@ async def action_message(
     store: ContentStore | None = None,
     agent_run_id: str = "",
 ) -> dict[str, str]:
-    """The message that tells an agent what its actions gave, with citations if they are on."""
+    """Return the message with the results of actions, with citations if they are enabled."""
     settings = settings or Settings.load()
     if settings.enable_content_citations:
         title = "Action results with citations"
-        told = await build_action_citations(
+        reports = await build_action_citations(
             results, actions, agent_id, store=store, agent_run_id=agent_run_id
         )
     else:
-        title, told = "Action results", build_action_summaries(results, actions)
-    return {"role": "user", "content": f"{title}:\n{_json(told)}"}
+        title, reports = "Action results", build_action_summaries(results, actions)
+    return {"role": "user", "content": f"{title}:\n{_json(reports)}"}
 
 
 async def build_action_citations(
@@ -99,7 +99,7 @@ async def build_action_citations(
     store: ContentStore | None = None,
     agent_run_id: str = "",
 ) -> list[ActionCitation]:
-    """A citation for each result, in the order of the actions; their contents are stored.
+    """Store the contents of results and return a citation for each, in the order of the actions.
 
     The contents belong to the run; without one, to the agent.
     """
@@ -115,7 +115,7 @@ async def build_action_citations(
 def build_action_summaries(
     results: Sequence[Result], actions: Sequence[Action]
 ) -> list[ActionCitation]:
-    """Each result in full: what there was before citations."""
+    """Return each result in full, as before citations existed."""
     _check(results, actions)
     return [_summary(result, action) for result, action in zip(results, actions, strict=True)]
 
@@ -123,14 +123,14 @@ def build_action_summaries(
 async def _citation(
     result: Result, action: Action, run: str, store: ContentStore
 ) -> ActionCitation:
-    if name_of(action) == ACTION:  # what was opened is never closed again
+    if action_name_of(action) == ACTION:  # an opened content is not cited again
         return _summary(result, action)
     extracted = extract_content_from_action_result(result, action, store.citing.threshold)
     if extracted is None or not is_long(extracted.full_content, store.citing):
         return _summary(result, action)
     content = StoredContent(
         full_content=extracted.full_content,
-        source_type=detect_source_type(name_of(action)),
+        source_type=detect_source_type(action_name_of(action)),
         source_url=extracted.source_url,
         content_type=extracted.content_type,
         metadata=extracted.metadata,
@@ -139,31 +139,31 @@ async def _citation(
     try:
         stored = await store.store_condensed(content)
     except PrivacyError:
-        return _summary(result, action)  # what may not be stored is not taken out either
+        return _summary(result, action)  # a content that may not be stored must stay in full
     excerpt = await asyncio.to_thread(_excerpt, content, stored, store.citing.privacy)
     content_id, length = stored.ref_id, content.content_length
-    told = f"Content stored ({length} chars). Citation ID: {content_id}"
-    error = "" if has_long_error(result) else words_of(result.get("error"))
+    stored_note = f"Content stored ({length} chars). Citation ID: {content_id}"
+    error = "" if has_long_error(result) else text_from(result.get("error"))
     return ActionCitation(
-        action_name=name_of(action),
+        action_name=action_name_of(action),
         success=bool(result.get("success")),
         content_id=content_id,
         excerpt=excerpt,
-        result_code=code_of(result),
-        message=f"{error} {told}" if error else told,
-        params=outputs_of(result, without_contents_over=store.citing.threshold),
+        result_code=result_code_of(result),
+        message=f"{error} {stored_note}" if error else stored_note,
+        params=output_params(result, without_contents_over=store.citing.threshold),
     )
 
 
 def _excerpt(content: StoredContent, stored: Content, privacy: Policy) -> ActionExcerpt:
-    """What the condenser chose, in whole lines; the beginning of what could not be condensed."""
+    """Return the lines that the condenser chose; the beginning if it chose none."""
     length, url = content.content_length, content.source_url
-    # The citation's first and last lines tell of its ref and of another tool.
+    # The first and last lines of a citation are about its ref and another tool.
     chosen = stored.compressed.split("\n")[1:-1] if stored.compressed else []
     if not chosen:
         text = content.full_content
-        shown = apply(privacy, text, find(text))
-        return ActionExcerpt(shortened(shown, EXCERPT_CHARACTERS), "beginning", length, url)
+        visible = apply(privacy, text, find(text))
+        return ActionExcerpt(shortened(visible, EXCERPT_CHARACTERS), "beginning", length, url)
     lines: list[str] = []
     for line in chosen:
         room = EXCERPT_CHARACTERS - sum(len(each) + 1 for each in lines)
@@ -173,20 +173,20 @@ def _excerpt(content: StoredContent, stored: Content, privacy: Policy) -> Action
             lines.append(shortened(line, room))
             break
     while len(lines) > 1 and lines[-1] in HEADINGS.values():
-        lines.pop()  # a heading with nothing under it
+        lines.pop()  # a heading with no lines after it
     return ActionExcerpt("\n".join(lines), "condensed", length, url)
 
 
 def _summary(result: Result, action: Action) -> ActionCitation:
     success = bool(result.get("success"))
-    said = inner_of(result).get("Message")
-    error = result.get("error") or said or "Action failed"
+    message = inner_result(result).get("Message")
+    error = result.get("error") or message or "Action failed"
     return ActionCitation(
-        action_name=name_of(action),
+        action_name=action_name_of(action),
         success=success,
-        result_code=code_of(result),
-        message=words_of((said or "Action completed") if success else error),
-        params=outputs_of(result),
+        result_code=result_code_of(result),
+        message=text_from((message or "Action completed") if success else error),
+        params=output_params(result),
     )
 
 
@@ -199,8 +199,8 @@ def _check(results: Sequence[Result], actions: Sequence[Action]) -> None:
         )
 
 
-def _json(told: Sequence[ActionCitation]) -> str:
-    """Characters as they are, for escapes cost tokens; only half a character is escaped."""
-    value = msgspec.to_builtins(told, enc_hook=str)
+def _json(citations: Sequence[ActionCitation]) -> str:
+    """Return JSON without escapes, which cost tokens; only lone surrogates are escaped."""
+    value = msgspec.to_builtins(citations, enc_hook=str)
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return json.dumps(value, indent=2) if _HALVES.search(text) else text

@@ -1,8 +1,7 @@
-"""An archive of originals on the disk, by their SHA-256, for code that does not await.
+"""An archive of originals on disk, by SHA-256, for synchronous code.
 
-content_archive: stands alone over the store. It is off unless the settings switch it on; off, it
-keeps nothing and makes no folder. The store runs in a thread of its own, so that it can be called
-from anywhere.
+Unless the settings enable it, it stores nothing and creates no folder. The store runs in its own
+thread, so that the archive can be used from any code.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _log = logging.getLogger("holdfast.archive")
 
 
 class ContentArchive:
-    """Originals on the disk, for some days. Close it, or use it in a `with`."""
+    """Originals on disk with a time to live. Close it, or use it in a `with` statement."""
 
     def __init__(
         self,
@@ -48,15 +47,15 @@ class ContentArchive:
         self._thread = ThreadPoolExecutor(1, "holdfast-archive")
 
     def archive(self, content: str, metadata: Mapping[str, Any] | None = None) -> str:
-        """Keep a content and return its SHA-256; empty if the archive is off and kept nothing.
+        """Store a content and return its SHA-256; an empty text if the archive is disabled.
 
         Raises:
-            PrivacyError: the policy refuses what the content holds.
+            PrivacyError: if the policy forbids data in the content.
         """
         if not self.config.content_archive_enabled:
             return ""
         findings = find(content)
-        apply(self.config.privacy_policy, content, findings)  # raises if it is to refuse
+        apply(self.config.privacy_policy, content, findings)  # raises if the policy is to refuse
         data = canonical(content)
         sha256 = digest(data)
         original = Content(
@@ -72,7 +71,7 @@ class ContentArchive:
         return sha256
 
     def retrieve(self, content_hash: str) -> str | None:
-        """A content by its SHA-256; None if it is not there, or damaged."""
+        """Return a content by its SHA-256; None if it is missing or damaged."""
         if not self._is_there():
             return None
         try:
@@ -83,13 +82,13 @@ class ContentArchive:
         return None if stored is None else stored.data.decode("utf-8", "surrogatepass")
 
     def cleanup_expired(self) -> int:
-        """Remove what is older than its time; how many contents went."""
+        """Delete expired contents and return how many."""
         if not self._is_there():
             return 0
         return self._with_store(lambda store: store.gc(_SCOPE, grace_seconds=0.0)).refs
 
     def close(self) -> None:
-        """Let the file and the thread go; closing twice is once."""
+        """Close the file and the thread; a second call does nothing."""
         if self._closed:
             return
         self._closed = True
@@ -124,9 +123,9 @@ class ContentArchive:
 
 
 def _folder(config: Settings, storage_path: Path | str | None) -> Path:
-    named = storage_path or config.research_archive_dir
-    if named:
-        return Path(named).expanduser()
+    configured = storage_path or config.research_archive_dir
+    if configured:
+        return Path(configured).expanduser()
     if config.data_folder is None:
         raise StoreError(
             "there is no folder for the archive",

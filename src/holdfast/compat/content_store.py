@@ -1,7 +1,6 @@
-"""Contents by agent run: store, get, excerpts, clean up.
+"""Contents by agent run: store, read, excerpts, clean-up.
 
-content_store: after the engine, before actions and payload. A run is a session of the store, so
-what `fit` cited in a session of that name belongs to the run as well.
+A run is a session of the store, so that contents cited by `fit` in that session belong to it too.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from holdfast.store.refs import canonical, digest, ref_id
 
 
 class StoredContent(msgspec.Struct, frozen=True, kw_only=True):
-    """A content and where it came from. Equal contents are one: the first to come names it."""
+    """A content and its origin. Equal contents are stored once, under the first one's id."""
 
     full_content: str
     source_type: SourceType = "web"
@@ -45,15 +44,15 @@ class StoredContent(msgspec.Struct, frozen=True, kw_only=True):
     """`html`, `markdown`, `json`, `entity_metadata`, …"""
     metadata: dict[str, Any] = {}
     agent_run_id: str = ""
-    """The run it belongs to; without one it stays until its time is over."""
+    """The run that owns it; without one it is kept until it expires."""
     id: str = ""
-    """Its ref, which the store gives it."""
+    """Its ref, assigned by the store."""
     created_at: datetime | None = None
     """When it was stored."""
 
     @property
     def content_length(self) -> int:
-        """How many characters it has."""
+        """Return the number of characters."""
         return len(self.full_content)
 
     def __repr__(self) -> str:
@@ -61,7 +60,7 @@ class StoredContent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContentStore:
-    """Contents of agent runs, over an engine or a store."""
+    """The contents of agent runs, in an engine's store."""
 
     _instance: ClassVar[ContentStore | None] = None
 
@@ -73,39 +72,40 @@ class ContentStore:
 
     @classmethod
     def get_instance(cls) -> ContentStore:
-        """The store of this process, for who was not given one: in memory, unless it was set."""
+        """Return the store of this process; in memory unless `set_instance` was called."""
         if ContentStore._instance is None:
             ContentStore._instance = cls(open_memory())
         return ContentStore._instance
 
     @classmethod
     def set_instance(cls, store: ContentStore | None) -> None:
-        """Choose the store that `get_instance` gives; None for a fresh one."""
+        """Set the store that `get_instance` returns; None for a new one."""
         ContentStore._instance = store
 
     async def store_content(self, content: StoredContent) -> str:
         """Store a content and return its ref.
 
         Raises:
-            PrivacyError: the policy refuses what the content holds.
+            PrivacyError: if the policy forbids data in the content.
         """
         return (await self.store_condensed(content)).ref_id
 
     async def store_condensed(self, content: StoredContent) -> Content:
-        """Store a content and return what was stored, its citation in `compressed`.
+        """Store a content and return it with its citation in `compressed`.
 
-        What the store knows already is not condensed again: it is noted as used by the run.
+        A content that is stored already is not condensed again; the run is recorded as a user of
+        it.
 
         Raises:
-            PrivacyError: the policy refuses what the content holds.
+            PrivacyError: if the policy forbids data in the content.
         """
         rules = self.citing
         data = canonical(content.full_content)
         info = await self.store.info(self.scope, digest(data))
         if info is not None and info.state == "fresh" and rules.privacy != "refuse":
-            again = _again(info, data)
-            await self.store.put(self.scope.of(content.agent_run_id), [again])
-            return again
+            stored = _from_record(info, data)
+            await self.store.put(self.scope.of(content.agent_run_id), [stored])
+            return stored
         while True:
             original = await asyncio.to_thread(_to_store, content, rules)
             try:
@@ -116,10 +116,10 @@ class ContentStore:
                 return original
 
     async def get_content(self, content_id: str) -> StoredContent | None:
-        """A content by its ref, in any form; None if there is none.
+        """Return a content by any form of its ref; None if there is none.
 
         Raises:
-            DamagedContentError: what is stored is not what was stored.
+            DamagedContentError: if the stored bytes have changed.
         """
         stored = await self.store.get(self.scope, content_id)
         return None if stored is None else _from_store(stored)
@@ -130,7 +130,7 @@ class ContentStore:
         relevance_criteria: Sequence[str],
         max_excerpt_length: int = EXCERPT_CHARACTERS,
     ) -> list[ContentExcerpt]:
-        """The parts that the criteria are about, the best of each first; else the beginning."""
+        """Return the best excerpts for each criterion; else the beginning of the content."""
         stored = await self.store.get(self.scope, content_id)
         if stored is None:
             return []
@@ -138,15 +138,15 @@ class ContentStore:
         return await asyncio.to_thread(excerpts_of, stored, criteria, max_excerpt_length)
 
     async def cleanup_for_agent_run(self, run_id: str) -> int:
-        """Remove at once what only this run uses; how many contents went."""
+        """Delete the contents that only this run uses, and return how many."""
         return await self.store.delete_session(self.scope.of(run_id))
 
     async def close_run(self, run_id: str) -> None:
-        """Note that a run is over: what only it uses stays for an hour, to look into."""
+        """Mark a run as closed; contents that only it uses are kept for an hour for inspection."""
         await self.store.close_session(self.scope.of(run_id))
 
     async def sweep(self, grace_seconds: float = GRACE_SECONDS) -> int:
-        """Remove what closed runs left once their hour is over; how many contents went."""
+        """Delete the contents of runs closed more than `grace_seconds` ago, and return how many."""
         return (await self.store.gc(self.scope, grace_seconds=grace_seconds)).refs
 
 
@@ -166,8 +166,8 @@ def _to_store(content: StoredContent, rules: CitingRules) -> Content:
     return msgspec.structs.replace(original, meta={k: v for k, v in meta.items() if v})
 
 
-def _again(info: RefInfo, data: bytes) -> Content:
-    """A content that is stored already, by what its record says."""
+def _from_record(info: RefInfo, data: bytes) -> Content:
+    """Return a stored content from its record."""
     return Content(
         ref_id=info.ref_id,
         kind=info.kind,
@@ -182,7 +182,7 @@ def _again(info: RefInfo, data: bytes) -> Content:
 
 
 def _short(text: str, rules: CitingRules) -> Content:
-    """A content that a citation could not shorten."""
+    """Return a content that is too short for a citation."""
     data = canonical(text)
     sha256, kind, findings = digest(data), kind_of(Source(data)), find(text)
     apply(rules.privacy, text, findings)  # raises if the policy is to refuse
@@ -212,7 +212,7 @@ def _from_store(stored: Stored) -> StoredContent:
 
 
 def text_of(data: bytes) -> str:
-    """The text that was stored; bytes that never were text show as U+FFFD."""
+    """Return bytes as text; invalid UTF-8 becomes U+FFFD."""
     try:
         return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:

@@ -1,6 +1,6 @@
-"""The sources of a run, for audit and for handing on: a view of the store, never a copy of it.
+"""The sources of a run, for audits and hand-overs: a view of the store, never a copy.
 
-payload: after content_store. What the store removes is gone from here as well.
+Contents deleted from the store are missing here too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from holdfast.errors import DamagedContentError
 from holdfast.expand.excerpts import SourceType, source_type_of
 from holdfast.expand.expansion import Count
 from holdfast.expand.options import MOST_TOKENS
-from holdfast.expand.retrieval import Retrieved, parse_retrieval, retrieve
+from holdfast.expand.retrieval import RetrievalResult, parse_retrieval, retrieve
 from holdfast.privacy import Policy, apply, find
 from holdfast.store.records import RefInfo, State, Stored
 
@@ -27,7 +27,7 @@ _PAGE = 200
 
 
 class SourceRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One source. Its content is in the store, and `Payload.content` opens it."""
+    """One source. `Payload.content` reads its content from the store."""
 
     source_id: str
     """`src_` and digits of its hash."""
@@ -36,10 +36,10 @@ class SourceRecord(msgspec.Struct, frozen=True, kw_only=True):
     url: str | None
     content_format: str
     content_length: int
-    """In bytes."""
+    """Size in bytes."""
     tokens: int
     accessed_at: datetime
-    """When it was opened last, or else stored."""
+    """When it was last opened, or else stored."""
     summary: str
     flags: tuple[str, ...]
     """Kinds of secrets and personal data in it."""
@@ -49,26 +49,26 @@ class SourceRecord(msgspec.Struct, frozen=True, kw_only=True):
     published: float | None = None
     """When it was written, in seconds since 1970."""
     provenance: str = ""
-    """Where its text comes from, in words, as whoever stored it first said."""
+    """The origin of its text in words, from the caller that stored it first."""
 
     def __repr__(self) -> str:
         return f"<SourceRecord {self.source_id}, {self.content_length} bytes>"
 
 
 class Payload(NamedTuple):
-    """The sources of a run, or those of them that a sub-agent is given."""
+    """The sources of a run, or the subset that a sub-agent gets."""
 
     store: ContentStore
     run_id: str
     keep: Callable[[SourceRecord], bool] = lambda _: True
 
     def only(self, keep: Callable[[SourceRecord], bool]) -> Payload:
-        """The same, for a sub-agent: what it is not given it cannot open either."""
+        """Return a subset for a sub-agent, which cannot open other sources."""
         wider = self.keep
         return self._replace(keep=lambda source: wider(source) and keep(source))
 
     async def sources(self) -> list[SourceRecord]:
-        """All sources, in the order they came."""
+        """Return all sources in the order in which they were stored."""
         scope = self.store.scope.of(self.run_id)
         refs: list[RefInfo] = []
         page = await self.store.store.refs(scope, limit=_PAGE)
@@ -78,16 +78,16 @@ class Payload(NamedTuple):
         return [source for source in map(_source, reversed(refs)) if self.keep(source)]
 
     async def content(self, source_id: str) -> str | None:
-        """The whole content of a source, by its id or ref; None if it is none of these."""
+        """Return a source's full content by id or ref; None if it is not one of these."""
         stored = await self._stored(source_id)
         return None if stored is None else text_of(stored.data)
 
     async def retrieve(
         self, arguments: object, *, count: Count, max_tokens: int = MOST_TOKENS
-    ) -> Retrieved:
-        """What the action "Retrieve Stored Content" gives, of these sources and no others."""
+    ) -> RetrievalResult:
+        """Run the action "Retrieve Stored Content", limited to these sources."""
         request = parse_retrieval(arguments)
-        if isinstance(request, Retrieved):
+        if isinstance(request, RetrievalResult):
             return request
         stored = await self._stored(request.content_id)
         excerpts = []
@@ -105,7 +105,7 @@ class Payload(NamedTuple):
         return await self.store.store.get(self.store.scope, info.ref_id)
 
     async def listing(self) -> str:
-        """The sources as a conversation lists them, each with how it begins."""
+        """Return the sources as a conversation lists them, each with its beginning."""
         lines = []
         for source in await self.sources():
             try:
@@ -121,7 +121,7 @@ class Payload(NamedTuple):
 
 
 def _head(stored: Stored, policy: Policy) -> str:
-    """How a content begins, as it may be shown."""
+    """Return the beginning of a content, with secrets masked if the policy requires it."""
     text = text_of(stored.data)
     if policy == "mask":
         text = apply(policy, text, find(text))
@@ -130,8 +130,8 @@ def _head(stored: Stored, policy: Policy) -> str:
 
 
 def _source(info: RefInfo) -> SourceRecord:
-    seen = info.created_at if info.accessed_at is None else info.accessed_at
-    told = json.loads(info.meta.get("metadata", "{}"))
+    used_at = info.created_at if info.accessed_at is None else info.accessed_at
+    metadata = json.loads(info.meta.get("metadata", "{}"))
     return SourceRecord(
         source_id=f"src_{info.ref_id.rpartition(':')[2]}",
         ref_id=info.ref_id,
@@ -140,12 +140,12 @@ def _source(info: RefInfo) -> SourceRecord:
         content_format=info.meta.get("content_type", info.kind),
         content_length=info.size,
         tokens=info.tokens,
-        accessed_at=datetime.fromtimestamp(seen, UTC),
+        accessed_at=datetime.fromtimestamp(used_at, UTC),
         summary=info.summary,
         flags=info.flags,
         state=info.state,
-        title=str(told.get("title", "")),
-        quality=str(told.get("quality", "unknown")),
-        published=told.get("published"),
-        provenance=str(told.get("provenance", "")),
+        title=str(metadata.get("title", "")),
+        quality=str(metadata.get("quality", "unknown")),
+        published=metadata.get("published"),
+        provenance=str(metadata.get("provenance", "")),
     )

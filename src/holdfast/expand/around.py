@@ -1,6 +1,6 @@
-"""What surrounds a place: a line, a place as citations name it, or words of the content.
+"""Find the surroundings of a line, of a place as citations name it, or of quoted words.
 
-around: after asking. A place becomes a span of a region; pages.surround widens it.
+around: after query. A place becomes a span of a region; pages.surround widens it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from itertools import accumulate
 from holdfast.condense.condenser import Passage
 from holdfast.condense.kinds import condenser_for
 from holdfast.document import Document, Node, PathMatch, find, step
-from holdfast.expand.opened import Opened
+from holdfast.expand.content import OpenContent
 from holdfast.expand.region import Region, characters, json_part, lines
-from holdfast.expand.rows import Nothing, table_rows
+from holdfast.expand.rows import NoSuchPart, table_rows
 from holdfast.search.words import fold
 
 _NUMBERS = r"\s*(\d{1,12})(?:\s*[-–]\s*(\d{1,12}))?"  # noqa: RUF001 a dash is a dash
@@ -24,20 +24,20 @@ _ROWS = re.compile(rf"rows?{_NUMBERS}(?:\s+of\s+(\S.*))?", re.IGNORECASE)
 _CHARACTERS = re.compile(rf"(?:.*,\s*)?characters?{_NUMBERS}", re.IGNORECASE)
 _PARAGRAPH = re.compile(rf"(?:paragraph|passage)s?{_NUMBERS}", re.IGNORECASE)
 _FIRST_OF_SEVERAL = re.compile(r"((?:\$|lines? |rows? )[^;]*); ")
-"""As an expansion names pieces from several places."""
+"""Several places in the first line of an expansion."""
 
 _LONGEST_PLACE = 2_500
-"""Characters of a place as citations name it, a path of 2,000 among them. These patterns are not
-linear (`.*\\(` tries each bracket), so longer words are only looked for in the text."""
+"""Maximum characters of a place, including a path of 2,000. These patterns are not linear (`.*\\(`
+tries each bracket), so longer words are only searched for in the text."""
 
 _LAST_CHARACTERS = 200
 
 Place = tuple[Region, int, int]
-"""A region, and the span of its text that is meant."""
+"""A region and a span of its text."""
 
 
-def place(opened: Opened, around: str) -> Place:
-    """The place that is meant."""
+def place(opened: OpenContent, around: str) -> Place:
+    """Return the region and span of a named place."""
     several = _FIRST_OF_SEVERAL.match(around)
     if several and around not in opened.text:
         around = several[1]
@@ -57,7 +57,7 @@ def place(opened: Opened, around: str) -> Place:
     if match := _LINES.fullmatch(named):
         return _at_lines(opened, int(match[1]), int(match[2] or match[1]))
     if in_text is None:
-        raise Nothing("the content has no such place or text")
+        raise NoSuchPart("the content has no such place or text")
     return _at(opened, *in_text)
 
 
@@ -72,27 +72,27 @@ def _in_text(text: str, words: str) -> tuple[int, int] | None:
     return None if at < 0 or not words else (at, at + len(words))
 
 
-def _at(opened: Opened, start: int, end: int) -> Place:
-    """A span of the text, in lines or in members of the JSON value it stands in."""
+def _at(opened: OpenContent, start: int, end: int) -> Place:
+    """Return a span of the text, in lines or in members of the JSON value around it."""
     if start >= len(opened.text):
         total = len(opened.text)
         last = f"characters {max(0, total - _LAST_CHARACTERS)}-{total}"
-        raise Nothing(f"there are only {total:,} characters", last)
+        raise NoSuchPart(f"there are only {total:,} characters", last)
     end = min(max(end, start + 1), len(opened.text))
     if opened.source.document is None and _is_long_line(opened, start):
         return characters(opened.text), start, end
     return opened.whole(), start, end
 
 
-def _is_long_line(opened: Opened, at: int) -> bool:
+def _is_long_line(opened: OpenContent, at: int) -> bool:
     number = opened.source.line_at(at)
     return len(opened.source.lines(number, number)) > 4000
 
 
-def _at_lines(opened: Opened, first: int, last: int) -> Place:
+def _at_lines(opened: OpenContent, first: int, last: int) -> Place:
     total = opened.source.line_count
     if not 1 <= first <= total:
-        raise Nothing(f"there are only {total:,} lines", f"lines {total}-{total}")
+        raise NoSuchPart(f"there are only {total:,} lines", f"lines {total}-{total}")
     last = min(max(first, last), total)
     starts = [*opened.source.line_starts, len(opened.text)]
     if opened.is_one_line:
@@ -100,7 +100,7 @@ def _at_lines(opened: Opened, first: int, last: int) -> Place:
     return lines(opened.source, 1, total), starts[first - 1], starts[last]
 
 
-def _at_rows(opened: Opened, first: int, last: int, path: str) -> Place:
+def _at_rows(opened: OpenContent, first: int, last: int, path: str) -> Place:
     table = opened.source.table
     if table is not None and table.rows:
         first, last = _within(first, last, len(table.rows))
@@ -119,11 +119,11 @@ def _at_rows(opened: Opened, first: int, last: int, path: str) -> Place:
 
 def _within(first: int, last: int, total: int) -> tuple[int, int]:
     if not 1 <= first <= total:
-        raise Nothing(f"there are only {total:,} rows", f"rows {total}-{total}")
+        raise NoSuchPart(f"there are only {total:,} rows", f"rows {total}-{total}")
     return first, min(max(first, last), total)
 
 
-def _array(opened: Opened, path: str) -> PathMatch | None:
+def _array(opened: OpenContent, path: str) -> PathMatch | None:
     document, rows = opened.source.document, opened.source.rows
     if document is None:
         return None
@@ -131,16 +131,16 @@ def _array(opened: Opened, path: str) -> PathMatch | None:
         return PathMatch(rows.document, rows.node) if rows else PathMatch(document, document.root)
     matches, _ = find(document, path)
     if not matches:
-        raise Nothing("the path of the rows leads nowhere", "$")
+        raise NoSuchPart("the path of the rows leads nowhere", "$")
     return matches[0]
 
 
-def _at_path(opened: Opened, document: Document, path: str) -> Place:
-    """A value among its neighbours."""
+def _at_path(opened: OpenContent, document: Document, path: str) -> Place:
+    """Return the span of a value among its neighbours."""
     matches, broken = find(document, path)
     if not matches:
-        there = f"at {broken.at} is {broken.there}" if broken else ""
-        raise Nothing("the path leads nowhere", broken.at if broken else "$", there)
+        existing = f"at {broken.at} is {broken.there}" if broken else ""
+        raise NoSuchPart("the path leads nowhere", broken.at if broken else "$", existing)
     inner, node = matches[0]
     parent = _parent(inner, node)
     region = json_part(inner, parent, parent.start, parent.end, base=opened.base(inner))
@@ -148,7 +148,7 @@ def _at_path(opened: Opened, document: Document, path: str) -> Place:
 
 
 def _parent(document: Document, node: Node) -> Node:
-    """The value that a value is a member of; the whole document has none but itself."""
+    """Return the container of a value; for the root, the root itself."""
     parent, walked = document.root, ""
     while True:
         members = document.members(parent.start, parent.end)
@@ -163,11 +163,11 @@ def _parent(document: Document, node: Node) -> Node:
         parent = Node(walked, member.value, member.end)
 
 
-def _at_passages(opened: Opened, first: int, last: int) -> Place:
+def _at_passages(opened: OpenContent, first: int, last: int) -> Place:
     passages: Sequence[Passage] = condenser_for(opened.source, opened.kind).passages(opened.source)
     if not 1 <= first <= len(passages):
         last_one = f"paragraph {len(passages)}" if passages else ""
-        raise Nothing(f"there are only {len(passages):,} passages", last_one)
+        raise NoSuchPart(f"there are only {len(passages):,} passages", last_one)
     last = min(max(first, last), len(passages))
     passage = passages[first - 1]
     if last > first:
@@ -179,7 +179,7 @@ def _at_passages(opened: Opened, first: int, last: int) -> Place:
 
 
 def _among(passages: Sequence[Passage], first: int, last: int) -> Place:
-    """Passages, which the content may not hold as they are quoted, among their neighbours."""
+    """Return passages among their neighbours; their texts may differ from the content."""
     before = max(0, first - 50)
     texts = [passage.text for passage in passages[before : last + 50]]
     starts = [0, *accumulate(len(text) + 2 for text in texts)][:-1]

@@ -1,10 +1,10 @@
-"""Read a model's call of expand_ref, in whatever form the model wrote it.
+"""Parse a model's call of expand_ref, including malformed calls.
 
-Small models copy every example of a citation into one call, leave placeholders in, wrap the JSON in
-a fence or drop the prefix of a ref: of 26 calls that a model of 1.5 billion parameters made, 22
-held a literal "…" and none was understood. So only a missing ref is refused here. Options that
-contradict each other become attempts, the most specific one first; `expand` shows the first that
-finds something. Programs are read strictly, by `ExpandOptions.parse`.
+Small models copy every example of a citation into one call, keep placeholders, wrap the JSON in a
+fence or drop the prefix of a ref: of 26 calls by a model of 1.5 billion parameters, 22 held a
+literal "…" and none was understood. So only a missing ref is refused. Contradicting options become
+attempts, the most specific one first, and `expand` shows the first one that finds something. Calls
+by programs are parsed strictly by `ExpandOptions.parse`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from holdfast.store.refs import parse as parse_ref
 
 _REF_NAMES = ("ref", "ref_id", "id", "reference", "ref_ids", "citation")
 _WRAPPERS = ("options", "arguments", "parameters", "input", "args")
-"""Objects that models put their options into."""
+"""Names of objects in which models nest their options."""
 _SYNONYMS = {
     "question": "query", "q": "query", "search": "query", "terms": "query", "keywords": "query",
     "keyword": "query", "text": "query", "regex": "pattern", "grep": "pattern", "line": "lines",
@@ -36,17 +36,17 @@ _PLACEHOLDERS = frozenset(
      "your query", "the question", "regular expression", "regex", "words"}
 )  # fmt: skip
 _LONGEST_WORDS = 2_000
-"""Characters of a question that are used: a longer one is a pasted document."""
+"""Maximum characters of a question; the remainder is probably a pasted document."""
 _LONGEST_ASKED = 300
-"""Characters of a question that is answered where a call copies an example: more is a task."""
+"""Maximum characters of a question that answers a copied example; a longer text is a task."""
 _LONGEST_NAME = 200
 _LONGEST_ARGUMENTS = 100_000
-"""Characters of arguments that are searched for JSON or a ref where they are not JSON."""
+"""Maximum characters that are searched for JSON or a ref if the arguments are not JSON."""
 _LEAST_DIGITS = 4
 _CLOSE = 0.85
-"""Share of a ref that must be right: two refs of one kind differ in about half."""
+"""Minimum similarity of a ref; two refs of one kind differ in about half of their characters."""
 _WRAPPING = "`'\"\u201c\u201d\u2018\u2019 \t\r\n"
-"""What models put around a value: quotes of every kind, and the backticks of Markdown."""
+"""Characters that models put around a value: all kinds of quotes, and backticks."""
 
 # Each begins at a fixed place and has bounded repetitions, so each is linear.
 _BARE_REF = re.compile(r"\b([a-z][a-z0-9_]{0,39}:[0-9a-f]{16,64})(?![0-9a-f])")
@@ -58,7 +58,7 @@ _ROWS = re.compile(
 )
 _PATTERN = re.compile(r"/(.{1,2000})/(i?)")
 _PLACE = re.compile(r"(?:characters?|paragraphs?|passages?|section:)\s.{1,2000}", re.IGNORECASE)
-"""A place as a citation names it, beside lines, rows and paths."""
+"""A place in a citation other than lines, rows and paths."""
 _DOTTED = re.compile(r"[\w-]{1,80}(?:\.[\w-]{1,80}|\[\d{1,9}\]|\[\*\]){1,40}")
 
 
@@ -67,37 +67,37 @@ def parse_call(
 ) -> tuple[str, ExpandOptions]:
     """Return the ref and the options of a call, from its arguments as JSON text or as a value.
 
-    `question` is what the user asked last: it is searched for where the options find nothing.
-    A call that names no ref means `default_ref`.
+    `question` is the latest one of the user; it is searched for if the options find nothing.
+    `default_ref` is used for a call without a ref.
 
     Raises:
-        ExpandError: no ref is named.
+        ExpandError: There is no ref.
     """
     try:
-        given = _arguments(arguments)
+        values = _arguments(arguments)
     except ExpandError:
         if not default_ref:
             raise
-        given = {}
-    ref = _take_ref(given)
+        values = {}
+    ref = _take_ref(values)
     for name in _WRAPPERS:
-        inner = given.pop(name, None)
+        inner = values.pop(name, None)
         if inner:
-            given = _inner(inner) | given
-    ref = ref or _take_ref(given) or default_ref
+            values = _inner(inner) | values
+    ref = ref or _take_ref(values) or default_ref
     if not ref:
         raise ExpandError(
             "the call names no ref",
             where="ref",
             fix="Copy a ref from this conversation exactly.",
         )
-    return ref, _options(given, " ".join(question.split())[:_LONGEST_WORDS])
+    return ref, _options(values, " ".join(question.split())[:_LONGEST_WORDS])
 
 
 def nearest_ref(name: str, refs: Sequence[str]) -> str:
-    """Return which ref of a conversation a model meant, the latest first; empty if none.
+    """Return the most similar ref of a conversation, preferring later ones; empty if none.
 
-    Models cut refs short, change a digit, or write the name of a file instead.
+    Models truncate refs, change a digit, or write the name of a file instead.
     """
     digits = name.rpartition(":")[2].lower()
     if len(digits) >= _LEAST_DIGITS:
@@ -115,7 +115,7 @@ def _share_beginning(one: str, other: str) -> bool:
 
 
 def _arguments(arguments: object) -> dict[str, Any]:
-    """Return the arguments as an object; text is searched for JSON, then for a ref."""
+    """Return the arguments as an object; a text is searched for JSON, then for a ref."""
     if isinstance(arguments, bytes):
         arguments = arguments.decode("utf-8", "replace")
     if isinstance(arguments, str):
@@ -156,9 +156,9 @@ def _take_ref(given: dict[str, Any]) -> str:
 
 
 def _ref_in(text: str) -> str:
-    """Return the ref in a text, with its prefix; where there is none, the text itself.
+    """Return the ref in a text, with its prefix; otherwise the text itself.
 
-    The answer then says what a ref looks like.
+    The answer to the call then describes the form of a ref.
     """
     return _ref_shaped(text) or text.strip(_WRAPPING + "[]()<>")[:_LONGEST_NAME]
 
@@ -176,15 +176,15 @@ def _ref_shaped(text: str) -> str:
 
 
 def _options(given: dict[str, Any], question: str) -> ExpandOptions:
-    """Return what to open first, with what to try after it."""
+    """Return the options to try first, with the others in `otherwise`."""
     values, is_clear = _read(given)
     most = values.pop("max_tokens", None)
     find, page = _split_page(values.pop("find", ""))
     page = max(page, values.pop("page", 1))
     attempts = [*_attempts(values), *(_attempts_for(find) if find else ())]
     attempts.sort(key=_vagueness)
-    # Lines and rows that are not there are told how many there are: the question is no answer to
-    # that. A ref alone asks for the beginning, and a page for what comes after another.
+    # The answer to lines and rows out of range is their number, not passages for the question.
+    # A ref alone asks for the beginning, and a page number for the page after another.
     is_exact = is_clear and all(each.lines or each.slice for each in attempts)
     is_exact = is_exact or (is_clear and page > 1)
     if not attempts and (is_exact or page > 1 or not question):
@@ -193,30 +193,32 @@ def _options(given: dict[str, Any], question: str) -> ExpandOptions:
     if question and not is_exact:
         attempts.append(ExpandOptions(query=question))
     common: dict[str, Any] = {} if most is None else {"max_tokens": most}
-    first, *others = (msgspec.structs.replace(each, **common) for each in dict.fromkeys(attempts))
+    first, *alternatives = (
+        msgspec.structs.replace(each, **common) for each in dict.fromkeys(attempts)
+    )
     options: ExpandOptions = msgspec.structs.replace(
         first,
-        otherwise=tuple(others),
+        otherwise=tuple(alternatives),
         question=question if len(question) <= _LONGEST_ASKED else "",
     )
     return options
 
 
 def _split_page(find: str) -> tuple[str, int]:
-    """Return what is looked for, and which page of it: `timeout, page 2`."""
+    """Return the searched text and the page number of `timeout, page 2`."""
     match = _PAGE.fullmatch(" ".join(find.split()))
     return ((match[1] or "").strip(), max(1, int(match[2]))) if match else (find, 1)
 
 
 def _vagueness(options: ExpandOptions) -> int:
-    """Return how little an option says about the place: a path names one, words may be anywhere."""
+    """Return a sort key: 0 for options that name one place, more for vaguer ones."""
     if options.path or options.fields or options.slice:
         return 0
     return 1 if options.lines else 2 if options.pattern else 3
 
 
 def _read(given: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Return the options that say something, and whether that is all that was given."""
+    """Return the usable options, and whether none was ignored."""
     values: dict[str, Any] = {}
     run: dict[str, Any] = {}
     is_clear = True
@@ -247,7 +249,7 @@ def _read(given: dict[str, Any]) -> tuple[dict[str, Any], bool]:
 
 
 def _is_placeholder(value: object, name: str) -> bool:
-    """Return whether a value only stands for one that the model should have put there."""
+    """Return whether a value is a placeholder that the model did not fill in."""
     if isinstance(value, list):
         return all(_is_placeholder(each, name) for each in value)
     if not isinstance(value, str):
@@ -258,7 +260,7 @@ def _is_placeholder(value: object, name: str) -> bool:
 
 
 def _attempts(values: dict[str, Any]) -> Iterator[ExpandOptions]:
-    """Yield one attempt for each option that cannot be combined, the most specific first."""
+    """Yield an attempt for each option that cannot be combined, the most specific first."""
     structure = {name: values[name] for name in ("path", "fields", "slice") if name in values}
     if structure:
         yield ExpandOptions(**structure)
@@ -267,12 +269,12 @@ def _attempts(values: dict[str, Any]) -> Iterator[ExpandOptions]:
     for name in ("lines", "pattern", "around", "query"):
         if name in values:
             yield ExpandOptions(**{name: values[name]})
-        if name == "pattern" and name in values:  # `foo(` was meant as it stands
+        if name == "pattern" and name in values:  # `foo(` was meant literally
             yield ExpandOptions(around=values[name].strip())
 
 
 def _attempts_for(find: str) -> Iterator[ExpandOptions]:
-    """Yield what words may mean: rows, lines, a pattern, a path, a place, or a question."""
+    """Yield the meanings of a text: rows, lines, a pattern, a path, a place, or a question."""
     words = " ".join(find.split())
     if match := _ROWS.fullmatch(words):
         first = max(1, int(match[1]))

@@ -1,8 +1,8 @@
-"""How well one content answers a question, and a quotation of the passages that do.
+"""Measure how well one content answers a question, and quote the passages that answer it.
 
-content_match: after asking. It searches as the option `query` does. The counts that it returns say
-how much the question's terms tell in this content, so that a caller can compare several contents
-with each other and with the text that a model sees already.
+content_match: after query. It searches like the option `query`. The returned counts show how rare
+the question's terms are in this content, so that a caller can compare several contents with each
+other and with the text that a model sees already.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from holdfast.condense.fields import fields
 from holdfast.condense.kinds import condenser_for
 from holdfast.condense.places import labelled, without_path
 from holdfast.condense.quoted_lines import MARKUP, quoted_line
-from holdfast.expand.asking import as_it_stands
+from holdfast.expand.content import OpenContent
 from holdfast.expand.expansion import Count
-from holdfast.expand.opened import Opened
+from holdfast.expand.query import as_it_stands
 from holdfast.privacy import Policy, apply, find
 from holdfast.quoting import fenced, item
 from holdfast.search.passages import hits_by_text, rank
 from holdfast.search.query import Term, terms
 
 _MOST_CANDIDATES = 3
-"""Fields, and as many passages, among which the best is looked for. A line that the question
+"""Maximum fields, and maximum passages, among which the best is chosen. A line that the question
 quotes counts as a field."""
 _NEAR_BEST = 0.8
-"""Share of the best passage's worth that another must have to be quoted beside it."""
+"""Minimum share of the best passage's score for another passage to be quoted too."""
 _FIELD_SHARE = 0.3
-"""The same for a field that the question names, beside passages. Over 339 questions on recorded
-tool results 0.3 quotes the answer 327 times in 90 tokens; fields as passages 321 times in 158."""
+"""Minimum share for a field that the question names. For 339 questions on recorded tool results 0.3
+quotes the answer 327 times in 90 tokens; with fields as passages it is 321 times in 158."""
 _LEAST_CHARACTERS = 80
-"""A shorter excerpt of a passage says nothing."""
+"""Minimum characters of an excerpt."""
 
 
 class ContentMatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What a content has to do with a question. Terms are numbered as `terms` lists them."""
+    """How well a content matches a question. Terms are numbered in the order of `terms`."""
 
     passages: int
     """Number of passages that the content has."""
@@ -48,9 +48,9 @@ class ContentMatch(msgspec.Struct, frozen=True, kw_only=True):
     best: tuple[tuple[int, ...], ...]
     """For each of the best passages, the terms that it holds."""
     quotation: str = ""
-    """The passages that answer, under their ref; empty if none does or if none fits."""
+    """The answering passages under their ref; empty if there is none or none fits."""
     names_field: bool = False
-    """Whether the question names a field of the content as it is written, and that is quoted."""
+    """Whether the question names a field of the content exactly, and the field is quoted."""
 
     def __repr__(self) -> str:
         return f"<ContentMatch of {self.passages} passages, {len(self.best)} candidates>"
@@ -60,7 +60,7 @@ class MatchRules(msgspec.Struct, frozen=True, kw_only=True):
     """How the passages of a content are quoted."""
 
     note: str
-    """Our words behind the ref."""
+    """Text after the ref in the first line."""
     max_tokens: int = 300
     privacy: Policy = "mask"
 
@@ -68,19 +68,19 @@ class MatchRules(msgspec.Struct, frozen=True, kw_only=True):
 def match_content(
     ref_id: str, data: bytes, kind: str, question: str, rules: MatchRules, count: Count
 ) -> ContentMatch:
-    """Return what a content has to do with a question.
+    """Return how well a content matches a question, with a quotation.
 
     Raises:
         PrivacyError: The policy is to refuse, and the content holds something of that kind.
     """
-    opened = Opened(data, kind)
-    # Before it is cut: half of a secret is not recognised as one.
+    opened = OpenContent(data, kind)
+    # Before it is cut, because half of a secret is not recognised.
     visible = apply(rules.privacy, opened.text, find(opened.text))
     if visible is not opened.text:
-        opened = Opened(visible.encode(), kind)
+        opened = OpenContent(visible.encode(), kind)
     condenser = condenser_for(opened.source, kind)
     passages = condenser.passages(opened.source)
-    wanted = terms(question)
+    query_terms = terms(question)
     named = fields(opened.source, question)[:_MOST_CANDIDATES]
     line = quoted_line(opened.source, question) if condenser.kind not in MARKUP else None
     if line is not None:
@@ -88,21 +88,21 @@ def match_content(
     ranked = [passages[each.index] for each in rank(question, passages)[:_MOST_CANDIDATES]]
     candidates = [*named, *(as_it_stands(opened, passage) for passage in ranked)]
     if not candidates:
-        return ContentMatch(passages=len(passages), holders=(0,) * len(wanted), best=())
-    best = _held_terms(wanted, list(map(_with_place, candidates)))
-    in_best = {n for held in best for n in held}
-    in_passages = hits_by_text(wanted, list(map(_with_place, passages)))
-    # The path of a field may stand in no passage: these name the place of a whole object.
+        return ContentMatch(passages=len(passages), holders=(0,) * len(query_terms), best=())
+    best = _held_terms(query_terms, list(map(_with_place, candidates)))
+    in_best = {n for term_numbers in best for n in term_numbers}
+    in_passages = hits_by_text(query_terms, list(map(_with_place, passages)))
+    # No passage may have the path of a field: passages name the place of a complete object.
     holders = tuple(max(len(hits), n in in_best) for n, hits in enumerate(in_passages))
-    worths = term_worths(wanted, holders, len(passages))
-    scores = [sum(worths[n] for n in held) for held in best]
-    # A field that the question names is the answer alone; a passage only holds it somewhere.
+    worths = term_worths(query_terms, holders, len(passages))
+    scores = [sum(worths[n] for n in term_numbers) for term_numbers in best]
+    # A field that the question names is the answer; a passage only contains it.
     least = _NEAR_BEST * max(scores)
     chosen = [n for n in range(len(named)) if scores[n] >= _FIELD_SHARE * max(scores)]
-    exact = {n for n, term in enumerate(wanted) if term.exact}
+    exact = {n for n, term in enumerate(query_terms) if term.exact}
     names_field = any(exact.intersection(best[n]) for n in chosen)
     chosen = chosen or [n for n, score in enumerate(scores) if score >= least]
-    # The best one stands last: small models answer from what they read last.
+    # The best one is last, because small models answer from the last text.
     chosen.sort(key=lambda n: (scores[n], -n))
     quoted = [candidates[n] for n in chosen[-_MOST_CANDIDATES:]]
     quotation = _quoted(ref_id, quoted, question, rules, count)
@@ -116,10 +116,10 @@ def match_content(
 
 
 def term_worths(wanted: Sequence[Term], holders: Sequence[int], passages: int) -> list[float]:
-    """Return how much each term tells about a passage that holds it: rare ones tell most.
+    """Return the weight of each term; rare terms have the highest weight.
 
-    A term that stands nowhere counts as rare, for then the question is about something else. A
-    quotation or a path that stands nowhere counts nothing: its words are terms of their own.
+    A term without any match counts as rare, because the question is then about something else. A
+    quotation or a path without a match counts nothing, because its words are separate terms.
     """
     return [
         term.weight * math.log(1 + passages / (number + 0.5))
@@ -130,9 +130,9 @@ def term_worths(wanted: Sequence[Term], holders: Sequence[int], passages: int) -
 
 
 def has_own_words(term: Term) -> bool:
-    """Return whether a term is a quotation or a path, whose words are terms of their own.
+    """Return whether a term is a quotation or a path, whose words are separate terms.
 
-    A date, a number or an id is none: where it stands nowhere, the question is about another.
+    False for a date, a number or an id: without a match the question is about another one.
     """
     if " " in term.form:
         return term.exact
@@ -156,14 +156,14 @@ def _quoted(
 ) -> str:
     """Return passages under their ref within the token limit; empty if they do not fit.
 
-    The content stands between fences, so that no line of it can pass for ours.
+    Fences around the content keep its lines apart from the lines of Holdfast.
     """
     characters = rules.max_tokens * 4 // len(passages)
     while characters >= _LEAST_CHARACTERS:
         texts = [excerpt(without_path(each), question, characters)[0] for each in passages]
         paired = list(zip(texts, passages, strict=True))
-        shown = fenced("\n".join(item(labelled(text, each.where)) for text, each in paired))
-        quotation = f"[{ref_id} · {rules.note}]\n{shown}"
+        content = fenced("\n".join(item(labelled(text, each.where)) for text, each in paired))
+        quotation = f"[{ref_id} · {rules.note}]\n{content}"
         if count(quotation) <= rules.max_tokens:
             return quotation
         characters = characters * 3 // 4

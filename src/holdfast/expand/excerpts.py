@@ -1,7 +1,7 @@
-"""The parts of a stored content that criteria are about: the best of each, with place and reason.
+"""Return the best passages of a stored content for each criterion, with place and reason.
 
-excerpts: before retrieval. Of each criterion the best passage comes first, then the second best of
-each, so that no criterion crowds out another; a passage that meets several stands once.
+excerpts: before retrieval. The best passage of each criterion comes first, then the second best of
+each, so that no criterion displaces another. A passage that meets several is shown once.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ SourceType = Literal["web", "database", "storage", "search"]
 
 EXCERPT_CHARACTERS = 500
 MOST_CRITERIA = 20
-"""Each is looked for in the whole content: a model that asks for thousands gets these."""
+"""Maximum criteria: each is searched for in the whole content, and models may ask for thousands."""
 _MOST_EXCERPTS = 5
 _MOST_REASON = 200
 
 
 class ContentExcerpt(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a content that matters (003-05)."""
+    """A relevant part of a content."""
 
     content_id: str
     excerpt: str
     excerpt_location: str
     """In source units: `lines 45-67`, `paragraph 3`, `section: Introduction`."""
     relevance: str
-    """Why it matters."""
+    """The reason why the part is relevant."""
     criteria: tuple[str, ...] = ()
-    """Those that it is about."""
+    """The criteria that the part meets."""
     source_type: SourceType
     source_url: str | None = None
 
@@ -49,7 +49,7 @@ class ContentExcerpt(msgspec.Struct, frozen=True, kw_only=True):
 def excerpts_of(
     stored: Stored, criteria: Sequence[str], most_characters: int = EXCERPT_CHARACTERS
 ) -> list[ContentExcerpt]:
-    """The parts that the criteria are about, the best of each first; without any, the beginning."""
+    """Return the best passages for the criteria; without criteria, the beginning."""
     source = Source(stored.data)
     if not criteria:
         head, _, _ = excerpt(source.text, "", most_characters)
@@ -70,7 +70,7 @@ def excerpts_of(
 def _best(
     criteria: Sequence[str], passages: Sequence[Passage]
 ) -> list[tuple[int, tuple[str, ...]]]:
-    """The best passage of every criterion, then the second best, … with the criteria they meet."""
+    """Return the best passages of every criterion, then the second best, with the criteria met."""
     orders = {each: [ranked.index for ranked in rank(each, passages)] for each in criteria}
     numbers: dict[int, None] = {}
     for place in range(_MOST_EXCERPTS):
@@ -97,5 +97,5 @@ def _excerpt(
 
 
 def source_type_of(info: RefInfo) -> SourceType:
-    """Where a content came from; one that nobody named is from storage."""
+    """Return where a content came from; "storage" if that is unknown."""
     return next((t for t in get_args(SourceType) if t == info.meta.get("source_type")), "storage")

@@ -1,9 +1,7 @@
-"""What an expansion gives back, and the lines around the content that say what it is.
+"""The result of an expansion, and the lines before and after its content.
 
-expansion: after options, before pages.
-
-What a model is told about a ref that cannot be opened, or is out of date: never silence. Each text
-gives the reason and the next step.
+expansion: after options, before pages. A ref that cannot be opened or is out of date is answered
+with the reason and the next step.
 """
 
 from __future__ import annotations
@@ -31,28 +29,28 @@ _SECTION = "section: "
 
 
 class Expansion(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a content, as a model reads it and as it stands."""
+    """A part of a content, in the form for a model and as exact text."""
 
     text: str
-    """What the model reads: a line that says what it is, the content, and what remains."""
+    """Text for the model: a first line with ref and place, the content, and the remaining size."""
     content: str = ""
-    """The exact part alone."""
+    """The exact part."""
     where: str = ""
-    """The part in source units: `lines 40-120`."""
+    """The place in source units: `lines 40-120`."""
     complete: bool = True
-    """All that was asked for is here."""
+    """Whether the requested part is complete."""
     remaining: int = 0
-    """How much of what was asked for is not, in `unit`."""
+    """Size of the missing part, in `unit`."""
     unit: str = "lines"
     next: dict[str, Any] | None = None
-    """The options that go on; None if nothing remains."""
+    """Options for the next page; None if nothing remains."""
     tokens: int = 0
-    """Of `text`."""
+    """Tokens of `text`."""
     reason: str = ""
-    """Why there is no content, if there is none; then `text` holds it too, and the next step."""
+    """The reason why there is no content; `text` then has it too, and the next step."""
 
     is_answer: bool = False
-    """This is what answers the user's question: the call had only the example of a citation."""
+    """Whether this answers the user's question, because the call only copied an example."""
 
     def __repr__(self) -> str:
         return f"<Expansion of {self.tokens} tokens, {self.remaining} {self.unit} remaining>"
@@ -67,29 +65,29 @@ def miss(
     there: str = "",
     most: int = 1000,
 ) -> Expansion:
-    """An expansion that found nothing: it says why, what is there instead, and what to do next.
+    """Return an expansion without content: the reason, the available parts and the next step.
 
-    What is there are words of the content, such as its keys.
+    `there` are words of the content, such as its keys.
     """
     head = f"[{bracketed(ref_id)}: {reason}]" if ref_id else f"[{reason}]"
-    told = [head, item(inline(there)) if there else "", step]
-    text = shorten("\n".join(filter(None, told)), most, count)
+    parts = [head, item(inline(there)) if there else "", step]
+    text = shorten("\n".join(filter(None, parts)), most, count)
     why = f"{reason}: {there}" if there else reason
     return Expansion(text=text, reason=why, tokens=count(text))
 
 
 class PageFrame(msgspec.Struct, frozen=True, kw_only=True):
-    """The lines before and behind the content."""
+    """The lines before and after the content of a page."""
 
     ref_id: str
     note: str
     find: str | None
-    """What was asked for, as a call has it; None if no `find` says so much."""
+    """The requested part as a value of `find`; None if `find` cannot express it."""
     opener: str
-    """The name under which the tool that opens refs is offered."""
+    """Name of the tool that opens refs."""
 
     def around(self, content: str, where: str, remains: str, page: int) -> str:
-        """The whole text."""
+        """Return the text of a page."""
         note = f" · {self.note}" if self.note else ""
         text = f"[{self.ref_id} {where}{note}]\n{fenced(content)}"
         if not remains:
@@ -97,7 +95,7 @@ class PageFrame(msgspec.Struct, frozen=True, kw_only=True):
         return f"{text}\n[{remains}: {self.next_call(page + 1)}]"
 
     def next_call(self, page: int) -> str:
-        """Return the call that opens a page, or what to change in the one that was made."""
+        """Return the call that opens a page, or the change to the previous call."""
         if self.find is None:
             return f'add ", page {page}" to find'
         find = f"{self.find}, page {page}" if self.find else f"page {page}"
@@ -111,23 +109,23 @@ def frame(ref_id: str, note: str, *, find: str | None, opener: str, count: Count
 
 
 def shorten_where(where: str, count: Count) -> str:
-    """The name of a place, short enough for the first line and unable to end it.
+    """Return the name of a place, shortened for the first line and without brackets that end it.
 
-    Keys in a path stand in quotes, and a model copies them as they are; headings do not.
+    Keys in a path are quoted and copied exactly by models; headings are not.
     """
     named = bracketed(where) if _SECTION in where else inline(where)
     return shorten(named, _LONGEST_WHERE, count)
 
 
 def shorten(text: str, most: int, count: Count) -> str:
-    """The beginning of a text that has at most so many tokens."""
-    kept = text[: most * 12]
-    if kept == text and count(text) <= most:
+    """Return the beginning of a text in at most `most` tokens."""
+    prefix = text[: most * 12]
+    if prefix == text and count(text) <= most:
         return text
-    while kept:
-        kept = kept[: len(kept) * 4 // 5]
-        if count(f"{kept}…") <= most:
-            return f"{kept}…" if kept else ""
+    while prefix:
+        prefix = prefix[: len(prefix) * 4 // 5]
+        if count(f"{prefix}…") <= most:
+            return f"{prefix}…" if prefix else ""
     return ""
 
 
@@ -141,9 +139,9 @@ _DAMAGED = "the stored data is damaged and cannot be shown"
 def missing(
     ref: str, info: RefInfo | None, *, count: Count, privacy: Policy = "allow"
 ) -> Expansion:
-    """Return why a ref cannot be opened: it is unknown, removed or damaged.
+    """Return the reason why a ref cannot be opened: it is unknown, removed or damaged.
 
-    With the policy to mask, secrets in its summary are masked.
+    The policy `mask` masks secrets in the summary.
     """
     name = info.ref_id if info is not None else ref.strip()[:LONGEST_REF]
     if info is not None:
@@ -159,21 +157,21 @@ def missing(
 
 
 def refusal(error: ExpandError, call: str = "") -> str:
-    """Return what a model is told of a call that cannot be answered, with one that can."""
+    """Return the answer to a call that cannot be executed, with a corrected call."""
     return "\n".join(filter(None, (f"[{error.what}]", error.fix, f"Call {call}." if call else "")))
 
 
 def note_of(info: RefInfo) -> str:
-    """What to say beside the content of a ref: that it is stale, if it is."""
+    """Return a note for the first line of a stale content; otherwise empty."""
     if info.state != "stale":
         return ""
     return f"may be out of date; call {_origin(info)} again for current data"
 
 
 def stale_line(info: RefInfo, opener: str = NAME) -> str:
-    """A ref in a list of refs: its summary, and whether it is stale.
+    """Return the line of a ref in a list: its summary, and whether it is stale.
 
-    `opener` is the name under which the tool that opens refs is offered.
+    `opener` is the name of the tool that opens refs.
     """
     summary = bracketed(info.summary or info.kind)
     return f"{summary} [stale - use {opener} to refresh]" if info.state == "stale" else summary
@@ -185,6 +183,6 @@ def _origin(info: RefInfo) -> str:
 
 
 def _what(info: RefInfo, privacy: Policy) -> str:
-    # A summary is stored as it was made: what may be shown is decided where it is shown.
+    # Summaries are stored unmasked; the policy applies when they are shown.
     summary = mask(info.summary, find(info.summary)) if privacy == "mask" else info.summary
     return f"{WAS}{bracketed(summary)}\n" if summary else ""

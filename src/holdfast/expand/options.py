@@ -18,7 +18,7 @@ from holdfast.errors import ExpandError
 DEFAULT_TOKENS = 1000
 MOST_TOKENS = 8000
 LEAST_TOKENS = 100
-"""Below this, what an expansion says about itself would leave no room for content."""
+"""Minimum of `max_tokens`, so that the first and last line of a page leave room for content."""
 
 _LINES = re.compile(r"\D*?(\d+)?\s*(?:(-|\.\.+|:|,|–|to)\s*\D??(\d+)?)?\s*", re.IGNORECASE)  # noqa: RUF001 a dash is a dash
 _ENDS = (("start", "end"), ("first", "last"), ("from", "to"))
@@ -30,16 +30,16 @@ class Slice(msgspec.Struct, frozen=True):
 
     offset: int = 0
     limit: int | None = None
-    """None for all that follow."""
+    """Maximum number; None for all."""
 
 
 class ExpandOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What to open of a content; nothing means all of it, from the beginning."""
+    """The part of a content to open; without options, the content from its beginning."""
 
     lines: tuple[int, int | None] | None = None
-    """The first and last line, counted from 1; the first negative: the last so many lines."""
+    """The first and last line, counted from 1. A negative first number means the last lines."""
     page: int = 1
-    """Which page of what is asked for, in pages of `max_tokens`."""
+    """Number of the page, in pages of `max_tokens`."""
     path: str = ""
     """A place in JSON: `$.items[3].name`."""
     fields: tuple[str, ...] = ()
@@ -49,28 +49,28 @@ class ExpandOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     pattern: str = ""
     """A regular expression (RE2)."""
     query: str = ""
-    """A question: the passages that answer it."""
+    """A question; the passages that answer it are opened."""
     around: str = ""
-    """A line number, a place as citations name it, or words of the content: what surrounds it."""
+    """A line number, a place as in citations, or words of the content, opened with context."""
     max_tokens: int = DEFAULT_TOKENS
     otherwise: tuple[ExpandOptions, ...] = ()
-    """What to open instead where nothing is found, in order: a call may be read in several ways."""
+    """Options to try in order if nothing is found, because a call may have several meanings."""
     question: str = ""
-    """What the user asked: answered where the options only copy the example in a citation."""
+    """The user's question, answered if the options only copy the example in a citation."""
 
     @classmethod
     def parse(cls, value: object) -> ExpandOptions:
-        """Read options from what a model or a caller wrote."""
+        """Parse the options that a model or a program wrote."""
         if isinstance(value, ExpandOptions):
             return value
-        given = _given(value)
-        flat = {name: given.pop(name) for name in ("offset", "limit") if name in given}
-        unknown = [name for name in given if name not in READERS]
+        values = _given(value)
+        flat = {name: values.pop(name) for name in ("offset", "limit") if name in values}
+        unknown = [name for name in values if name not in READERS]
         if unknown:
             raise ExpandError(
                 "an option is unknown", where="options", fix=f"Use {', '.join(READERS)}."
             )
-        read = {name: READERS[name](name, raw) for name, raw in given.items()}
+        read = {name: READERS[name](name, raw) for name, raw in values.items()}
         if flat:
             if "slice" in read:
                 raise _contradiction("slice", *flat)
@@ -80,7 +80,7 @@ class ExpandOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         return options
 
     def check(self) -> None:
-        """Refuse options of which one would have to be ignored."""
+        """Raise ExpandError if options contradict each other."""
         shape = [name for name in ("path", "fields", "slice") if getattr(self, name)]
         ways = [name for name in ("lines", "pattern", "query", "around") if getattr(self, name)]
         if len(ways) > 1 or (ways and shape):
@@ -89,7 +89,7 @@ class ExpandOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
             raise _contradiction("around", "page")
 
     def to_dict(self) -> dict[str, Any]:
-        """The options as a model would write them, defaults left out."""
+        """Return the options as a model would write them, without defaults."""
         values: dict[str, Any] = msgspec.to_builtins(self)
         values.pop("otherwise", None)
         values.pop("question", None)
@@ -101,7 +101,7 @@ class ExpandOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 def _given(value: object) -> dict[str, Any]:
-    """The options that say something: null, "" and [] are how models leave one out."""
+    """Return the options without null, "" and [], which models write for omitted options."""
     if isinstance(value, str | bytes) and value.strip():
         try:
             value = msgspec.json.decode(value)
@@ -169,9 +169,9 @@ def _around(name: str, value: object) -> str:
 def _fields(name: str, value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         value = value.split(",")
-    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list | tuple) or not all(isinstance(field, str) for field in value):
         raise _refused(name, 'a list of names, as in ["id", "owner.name"]')
-    return tuple(dict.fromkeys(one.strip() for one in value if one.strip()))
+    return tuple(dict.fromkeys(field.strip() for field in value if field.strip()))
 
 
 def _slice(name: str, value: object) -> Slice:

@@ -1,7 +1,7 @@
-"""Show a region page by page, each at most as many tokens as allowed, with_unit as it is shown.
+"""Show a region page by page within a token limit, which includes the lines around it.
 
-pages: after region and expansion. A page begins where the one before it ended, so that pages
-leave out nothing and repeat nothing; the same region and size give the same pages.
+pages: after region and expansion. A page begins at the end of the previous one, so that pages omit
+nothing and repeat nothing; the same region and size give the same pages.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from holdfast.expand.region import Region
 
 _CHARACTERS_PER_TOKEN = 3.5
 _MOST_BLANKS = 64
-"""A next page of fewer blanks, such as the last line end of a file, would be one of nothing."""
+"""Maximum white space at the end, such as a last line end, for which there is no next page."""
 _SLACK = 8
-"""Numbers of other pages may take a few tokens more than those of the first."""
+"""Tokens kept free, because higher page numbers have more tokens."""
 
 
 class NoPage(Exception):  # noqa: N818 - not an error: it becomes a text for the model
-    """What was asked for has fewer pages; caught in reading.py."""
+    """The requested part has fewer pages; caught in expander.py."""
 
     def __init__(self, reason: str, call: str) -> None:
         super().__init__(reason, call)
@@ -54,8 +54,8 @@ def _expansion(
     content = region.text[start:end]
     remaining = region.left(end)
     where = region.where(start, end)
-    shown = shorten_where(where, count) + region.total
-    text = frame.around(content, shown, _said(region, remaining), options.page)
+    place = shorten_where(where, count) + region.total
+    text = frame.around(content, place, _said(region, remaining), options.page)
     return Expansion(
         text=text,
         content=content,
@@ -77,8 +77,8 @@ def _remaining(number: int, unit: str) -> str:
     return f"{with_unit(number, unit)} {'remains' if number == 1 else 'remain'}"
 
 
-# Where pages end, so that who reads page after page does not pay for all pages before each: a
-# few numbers by the hash of a text and of what was asked, never the words themselves.
+# Ends of pages, so that reading page after page does not compute all earlier pages each time. The
+# keys are hashes of the text and of the options, so that no content is kept.
 _known: dict[tuple[object, ...], tuple[int, ...]] = {}
 _MOST_KNOWN = 256
 
@@ -86,9 +86,9 @@ _MOST_KNOWN = 256
 def _ends(
     region: Region, options: ExpandOptions, frame: PageFrame, count: Count
 ) -> tuple[int, ...]:
-    """Where each page ends, up to the one asked for or the last."""
-    asked = hash((msgspec.structs.replace(options, page=1), frame))
-    key = (hash(region.text), len(region.text), len(region.starts), asked, count)
+    """Return the end of each page, up to the requested or the last one."""
+    request = hash((msgspec.structs.replace(options, page=1), frame))
+    key = (hash(region.text), len(region.text), len(region.starts), request, count)
     ends = [*_known.get(key, ())]
     length, most = len(region.text), options.max_tokens
     while len(ends) < options.page and (not ends or ends[-1] < length):
@@ -111,7 +111,7 @@ def fit(
     *,
     density: float = _CHARACTERS_PER_TOKEN,
 ) -> int:
-    """Where the page ends that begins at `start`."""
+    """Return the end of the page that begins at `start`."""
     length = len(region.text)
     limit = min(length, start + max(1, int(most * density)))
     fits, too_long = start, length + 1
@@ -130,7 +130,7 @@ def fit(
             shrunk = start + int((limit - start) * (most / tokens) * 0.95)
             limit = max(fits + 1, min(limit - 1, shrunk))
     end = region.cut(start, fits) if fits > start else start
-    # A shorter text can have a token more: words are cut differently.
+    # A shorter text can have a token more, because words are split differently.
     while end > start and _tokens(region, start, end, frame, count) > most:
         end = region.cut(start, end - 1) if end - 1 > start else start
     if end <= start:
@@ -143,28 +143,28 @@ def fit(
 def _ends_blank(
     region: Region, start: int, end: int, most: int, frame: PageFrame, count: Count
 ) -> bool:
-    """Whether only blanks are left for which the line on what remains makes room by going."""
-    rest = region.text[end : end + _MOST_BLANKS + 1]
-    if not rest or len(rest) > _MOST_BLANKS or rest.strip():
+    """Return whether only white space is left, which fits if the last line is omitted."""
+    remainder = region.text[end : end + _MOST_BLANKS + 1]
+    if not remainder or len(remainder) > _MOST_BLANKS or remainder.strip():
         return False
     where = shorten_where(region.where(start, len(region.text)), count) + region.total
     return count(frame.around(region.text[start:], where, "", 1)) <= most
 
 
 def _tokens(region: Region, start: int, end: int, frame: PageFrame, count: Count) -> int:
-    """What a page would cost with the longest lines around it that a page can have.
+    """Return the tokens of a page with the longest lines around it that a page can have.
 
     All pages are measured by the same lines, so that where one ends does not depend on its number.
     """
-    shown = shorten_where(region.where(start, end), count) + region.total
+    place = shorten_where(region.where(start, end), count) + region.total
     remains = _remaining(max(2, len(region.starts), len(region.text)), region.unit)
-    return count(frame.around(region.text[start:end], shown, remains, 99_999)) + _SLACK
+    return count(frame.around(region.text[start:end], place, remains, 99_999)) + _SLACK
 
 
 def surround(
     region: Region, start: int, end: int, options: ExpandOptions, frame: PageFrame, count: Count
 ) -> tuple[int, int]:
-    """The widest piece around a place, in whole units where they have some length, that fits."""
+    """Return the widest piece around a place that fits, in complete units if possible."""
     most = options.max_tokens
     end = min(end, fit(region, start, most, frame, count))
     room = int(most * _CHARACTERS_PER_TOKEN)

@@ -1,9 +1,9 @@
-"""Where a regular expression matches, with line numbers or paths and what stands beside it.
+"""Find the matches of a regular expression, with line numbers or paths and context.
 
-pattern: after opened. The model writes the pattern and the content may be hostile. RE2 takes time
-in proportion to the text, but also to the pattern, and to each place that matches nothing: so the
-text is searched window by window until the hits, the empty places or the processor's time are used
-up, and the answer says how far it came.
+pattern: after content. The model writes the pattern and the content may be hostile. The time of RE2
+is proportional to the text, the pattern and the number of empty matches. So the text is searched
+window by window up to a limit of hits, empty matches and CPU time, and the answer reports how much
+was searched.
 """
 
 from __future__ import annotations
@@ -16,61 +16,61 @@ import re2  # type: ignore[import-untyped]
 
 from holdfast.document import Document
 from holdfast.errors import ExpandError
-from holdfast.expand.opened import Opened
+from holdfast.expand.content import OpenContent
 from holdfast.expand.region import Name, Region, blocks, listed
-from holdfast.expand.rows import Nothing
+from holdfast.expand.rows import NoSuchPart
 from holdfast.quoting import indented, item
 
 MOST_CHARACTERS = 1000
-"""Of a pattern."""
+"""Maximum characters of a pattern."""
 MOST_BYTES = 32 * 1024 * 1024
-"""Of the text it is tried on."""
+"""Maximum bytes of the searched text."""
 MOST_HITS = 500
 MOST_EMPTY = 20_000
-"""Places where a pattern matches nothing, as `\\b` and `x*` do: each costs a step of our own, and
-10 MB of them took 28 seconds."""
+"""Maximum empty matches, as of `\\b` and `x*`: each costs a step in Python, and those in 10 MB took
+28 seconds."""
 MOST_PROGRAM = 10_000
-"""Steps that a pattern is compiled to; `(?:\\pL|\\pN){200}` has 268,000 and searches 0.1 MB/s."""
+"""Maximum program size; `(?:\\pL|\\pN){200}` compiles to 268,000 and searches 0.1 MB/s."""
 MOST_SECONDS = 2.0
-"""Of the processor, for one search. `a[ab]{900}c` would take four minutes for 32 MB."""
+"""CPU seconds of one search. `a[ab]{900}c` would take four minutes for 32 MB."""
 _WINDOW_STEPS = 1 << 27
-"""Bytes of a window times steps of the pattern: at most a second before the clock is looked at."""
+"""Bytes of a window times program size: at most a second between two checks of the clock."""
 _LEAST_WINDOW = 1 << 14
 _MOST_WINDOW = 1 << 20
 _OVERLAP = 8
-"""A match that goes on behind its window is cut there, or, if it begins in the last eighth, left
-to the next one."""
+"""A match that exceeds its window is cut there, or found in the next window if it begins in the
+last eighth."""
 _CONTEXT_LINES = 1
 _LONGEST_LINE = 400
 _BESIDE = 120
-"""Characters of a long line that are shown on each side of a match."""
+"""Characters of a long line on each side of a match."""
 _SMALL_PAGE = 480
-"""Tokens of a page on which less is shown beside a match, so that the match itself fits."""
+"""Tokens of a page below which less context is shown, so that the match fits."""
 _MEMORY = 16 * 1024 * 1024
 
 Hit = tuple[int, int]
-"""Where a match begins and ends in the text."""
+"""Start and end of a match in the text."""
 Place = int | str
-"""The number of a line, or what a part of one is called."""
+"""The number of a line, or the name of a part of a long line."""
 
 
-class _Searched(NamedTuple):
-    """What a search found, and how far it came."""
+class _Search(NamedTuple):
+    """The result of a search, and how much was searched."""
 
     hits: list[Hit]
     characters: int
-    """Of the text, that were searched; all of them unless something was used up."""
+    """Number of searched characters; all unless a limit was reached."""
     ignored_case: bool = False
 
 
-def by_pattern(opened: Opened, pattern: str, page_tokens: int) -> Region:
-    """Return the places that match, in order; the first one fits on a page of so many tokens."""
+def by_pattern(opened: OpenContent, pattern: str, page_tokens: int) -> Region:
+    """Return the matches in order; the first one fits on a page of `page_tokens`."""
     hits, characters, ignored_case = _hits(opened, pattern)
     part = ""
     if characters < len(opened.text):
         part = f" of the first {characters:,} of {len(opened.text):,} characters"
     if not hits:
-        raise Nothing(f"nothing{part} matches the pattern, with or without regard to case")
+        raise NoSuchPart(f"nothing{part} matches the pattern, with or without regard to case")
     document = opened.source.document
     if document is not None and opened.base(document) == 0 and _has_long_lines(opened, hits):
         region = _in_json(document, hits, page_tokens)
@@ -81,7 +81,7 @@ def by_pattern(opened: Opened, pattern: str, page_tokens: int) -> Region:
     return region
 
 
-def _hits(opened: Opened, pattern: str) -> _Searched:
+def _hits(opened: OpenContent, pattern: str) -> _Search:
     if len(pattern) > MOST_CHARACTERS:
         raise ExpandError(
             "the pattern is too long",
@@ -94,7 +94,7 @@ def _hits(opened: Opened, pattern: str) -> _Searched:
     return _search(opened.text, pattern, ignore_case=True)
 
 
-def _search(text: str, pattern: str, *, ignore_case: bool) -> _Searched:
+def _search(text: str, pattern: str, *, ignore_case: bool) -> _Search:
     compiled = _compiled(pattern, ignore_case=ignore_case)
     data = text.encode("utf-8", "replace")[:MOST_BYTES]
     spans: list[Hit] = []
@@ -118,9 +118,9 @@ def _search(text: str, pattern: str, *, ignore_case: bool) -> _Searched:
         if len(spans) >= MOST_HITS or empty >= MOST_EMPTY:
             break
     if text.isascii():
-        return _Searched(spans, reached, ignore_case)
+        return _Search(spans, reached, ignore_case)
     characters = len(data[:reached].decode("utf-8", "ignore"))
-    return _Searched(_in_characters(data, spans), characters, ignore_case)
+    return _Search(_in_characters(data, spans), characters, ignore_case)
 
 
 def _compiled(pattern: str, *, ignore_case: bool) -> Any:
@@ -158,24 +158,24 @@ def _windows(size: int, steps: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _in_characters(data: bytes, spans: list[Hit]) -> list[Hit]:
-    """Byte offsets as offsets into the text."""
-    made, seen, at = [], 0, 0
+    """Return byte offsets as offsets in the text."""
+    converted, done, at = [], 0, 0
     for start, end in spans:
-        first = at + len(data[seen:start].decode("utf-8", "ignore"))
+        first = at + len(data[done:start].decode("utf-8", "ignore"))
         last = first + len(data[start:end].decode("utf-8", "ignore"))
-        made.append((first, last))
-        seen, at = end, last
-    return made
+        converted.append((first, last))
+        done, at = end, last
+    return converted
 
 
-def _has_long_lines(opened: Opened, hits: list[Hit]) -> bool:
+def _has_long_lines(opened: OpenContent, hits: list[Hit]) -> bool:
     starts = [*opened.source.line_starts, len(opened.text)]
     numbers = {opened.source.line_at(start) for start, _ in hits[:20]}
     return any(starts[number] - starts[number - 1] > _LONGEST_LINE for number in numbers)
 
 
-def _in_lines(opened: Opened, hits: list[Hit], page_tokens: int) -> Region:
-    """Return every line with a match and its neighbours; of a long line only the surroundings."""
+def _in_lines(opened: OpenContent, hits: list[Hit], page_tokens: int) -> Region:
+    """Return every line with a match and its neighbours; long lines are shortened."""
     source = opened.source
     by_line: dict[int, Hit] = {}
     for start, end in hits:
@@ -196,8 +196,8 @@ def _in_lines(opened: Opened, hits: list[Hit], page_tokens: int) -> Region:
     return blocks(texts, _runs(places), "lines")
 
 
-def _line(opened: Opened, number: int, hit: Hit | None, page_tokens: int) -> tuple[str, Place]:
-    """A line with its number, `40:` has a hit, `41-` stands beside one; and what it is called."""
+def _line(opened: OpenContent, number: int, hit: Hit | None, page_tokens: int) -> tuple[str, Place]:
+    """Return a numbered line and its name; `40:` has a match, `41-` is beside one."""
     text = opened.source.lines(number, number).rstrip("\r\n")
     begin = opened.source.line_starts[number - 1]
     place: Place = number
@@ -205,12 +205,12 @@ def _line(opened: Opened, number: int, hit: Hit | None, page_tokens: int) -> tup
         start, end = (hit[0] - begin, hit[1] - begin) if hit else (0, 0)
         text, first, last = _window(text, start, min(end, len(text)), page_tokens)
         place = f"characters {begin + first}-{begin + last}"
-    # Other ends of lines than ours may stand in a line, and look like the next one.
+    # A line may contain other line ends, after which text would look like the next line.
     return f"{number}{':' if hit else '-'} {indented(text)}", place
 
 
 def _runs(places: Sequence[Place]) -> Name:
-    """Call lines by their numbers, neighbours together, and a part of one by its characters."""
+    """Return a function that names lines by ranges, and parts of a line by characters."""
 
     def name(first: int, last: int) -> str:
         named: list[str] = []
@@ -229,7 +229,7 @@ def _runs(places: Sequence[Place]) -> Name:
 
 
 def _window(text: str, start: int, end: int, page_tokens: int) -> tuple[str, int, int]:
-    """Return what stands around a match, and where it begins and ends."""
+    """Return the text around a match, and its start and end."""
     beside = _BESIDE * min(page_tokens, _SMALL_PAGE) // _SMALL_PAGE
     first, last = max(0, start - beside), min(len(text), min(end, start + 200) + beside)
     marked = ("…" if first else "") + text[first:last] + ("…" if last < len(text) else "")
@@ -237,14 +237,14 @@ def _window(text: str, start: int, end: int, page_tokens: int) -> tuple[str, int
 
 
 def _in_json(document: Document, hits: list[Hit], page_tokens: int) -> Region:
-    """Return the values with a match in them; of a long value, what is around each."""
+    """Return the values with a match; long values are shortened to the text around it."""
     texts: dict[str, str] = {}
     shown_to: dict[str, int] = {}
     for start, end in hits:
         node = document.node_at(start)
         if shown_to.get(node.path, -1) >= min(end, node.end):
-            continue  # it stands in what is shown of the value already
-        # A hit in a key stands before the value; it is shown with it.
+            continue  # the shown part of the value contains it already
+        # A match in a key is before the value; both are shown.
         first, last = min(start, node.start), node.end
         text, place = document.text[first:last], node.path
         if len(text) > min(_LONGEST_LINE, page_tokens // 2):

@@ -1,8 +1,7 @@
-"""A part of a content that is shown page by page: its text, and where it may be cut.
+"""A part of a content that is shown page by page, with the places where it may be cut.
 
-region: after document, before pages. A region is made of units: lines, rows, keys, hits. It
-says where a cut does least harm and what a piece of it is called in source units; it knows no
-tokens.
+region: after document, before pages. A region consists of units: lines, rows, keys or matches. It
+returns the best places to cut and the names of its pieces in source units; it knows no tokens.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from holdfast.condense.places import short_place
 from holdfast.document import ContentView, Document, Node
 
 Finer = Callable[[int, int], int]
-"""(start, limit) → where to cut inside a unit that is too long, at most at `limit`."""
+"""(start, limit) → offset of a cut inside a unit that is too long, at most `limit`."""
 
 Name = Callable[[int, int], str]
-"""(first, last) → what these units, counted from 0, are called in source units."""
+"""(first, last) → name of these units, counted from 0, in source units."""
 
 _JOINERS = "\u200d\ufe0e\ufe0f"
 _FULL_ENOUGH = 0.5
-"""A page that ends before a big part may stay this empty; else the part is cut as well."""
+"""Minimum share of a page to fill before a large unit; otherwise the unit is cut."""
 
 
 class Region:
-    """A text made of units."""
+    """A text that consists of units."""
 
     def __init__(  # noqa: PLR0913 - what a region is, by name
         self,
@@ -42,20 +41,20 @@ class Region:
     ) -> None:
         self.text = text
         self.unit = unit
-        """What it is made of, in the plural."""
+        """Name of the units, in the plural."""
         self.starts = starts
-        """Where its units begin; empty if its only units are characters."""
+        """Start offsets of the units; empty if the units are characters."""
         self.name = name
         self.total = total
-        """Of how many, as it is said behind the name."""
+        """Total number, as shown after the name."""
         self.base = base
-        """Where the text begins in the content's text, if it is a piece of it."""
+        """Offset of the text in the content, if it is a piece of it."""
         self.whole = ""
-        """What all of it is called, if it has a name of its own."""
+        """Name of the complete region, if there is one."""
         self._finer = finer
 
     def cut(self, start: int, limit: int) -> int:
-        """The best place to end a piece from `start` of at most `limit`."""
+        """Return the best end of a piece that begins at `start`, at most `limit`."""
         if limit >= len(self.text):
             return len(self.text)
         at = bisect.bisect_right(self.starts, limit) - 1
@@ -67,13 +66,13 @@ class Region:
         return self._finer(start, limit) if self._finer else between_words(self.text, start, limit)
 
     def units(self, start: int, end: int) -> tuple[int, int]:
-        """The first and last unit, counted from 0, that a piece has something of."""
+        """Return the first and last unit of a piece, counted from 0."""
         first = max(0, bisect.bisect_right(self.starts, start) - 1)
         last = max(first, bisect.bisect_left(self.starts, end) - 1)
         return first, last
 
     def where(self, start: int, end: int) -> str:
-        """What a piece is called in source units."""
+        """Return the name of a piece in source units."""
         if self.whole and (start, end) == (0, len(self.text)):
             return self.whole
         if not self.starts:
@@ -88,7 +87,7 @@ class Region:
         return name
 
     def left(self, end: int) -> int:
-        """How many units are not wholly shown when a piece ends here."""
+        """Return how many units are not completely shown if a piece ends here."""
         if end >= len(self.text):
             return 0
         if not self.starts:
@@ -99,7 +98,7 @@ class Region:
 
 
 def characters(text: str, base: int = 0) -> Region:
-    """A text of which only the characters can be counted."""
+    """Return a region whose units are characters."""
     return Region(
         text,
         unit="characters",
@@ -111,7 +110,7 @@ def characters(text: str, base: int = 0) -> Region:
 
 
 def lines(source: ContentView, first: int, last: int) -> Region:
-    """Lines `first` to `last`, counted from 1, both included."""
+    """Return lines `first` to `last`, counted from 1, both included."""
     begin = source.line_starts[first - 1]
     return Region(
         source.lines(first, last),
@@ -124,7 +123,7 @@ def lines(source: ContentView, first: int, last: int) -> Region:
 
 
 def json_part(document: Document, node: Node, start: int, end: int, *, base: int | None) -> Region:
-    """A span of a document, whose units are the members of one of its values."""
+    """Return a span of a document; its units are the members of one value."""
     members = [
         member for member in document.members(node.start, node.end) if start <= member.start < end
     ]
@@ -137,19 +136,19 @@ def json_part(document: Document, node: Node, start: int, end: int, *, base: int
             base=(base or 0) + start,
             finer=_finer(document, start),
         )
-    whole = document.members(node.start, node.end)
+    siblings = document.members(node.start, node.end)
     if document.kind(node.start, node.end) == "array":
         unit = "rows"
         skipped = int(members[0].name)
-        total = f" ({len(whole):,} in all)"
+        total = f" ({len(siblings):,} in all)"
 
         def name(first: int, last: int) -> str:
             return f"rows {skipped + first + 1}-{skipped + last + 1} of {node.path}"
     else:
         unit = "keys"
-        numbered = {member.start: number for number, member in enumerate(whole, 1)}
+        numbered = {member.start: number for number, member in enumerate(siblings, 1)}
         before = numbered[members[0].start]
-        total = f" ({len(whole):,} in all)"
+        total = f" ({len(siblings):,} in all)"
 
         def name(first: int, last: int) -> str:
             return f"keys {before + first}-{before + last} of {node.path}"
@@ -166,7 +165,7 @@ def json_part(document: Document, node: Node, start: int, end: int, *, base: int
 
 
 def _finer(document: Document, base: int) -> Finer:
-    """Cut JSON between members, of the outermost value that leaves the page full enough."""
+    """Return a function that cuts JSON between members, of the outermost value if possible."""
 
     def finer(start: int, limit: int) -> int:
         first, last = start + base, limit + base
@@ -192,13 +191,13 @@ def _finer(document: Document, base: int) -> Finer:
 
 
 def blocks(texts: Sequence[str], name: Name, unit: str) -> Region:
-    """Pieces from several places, one below the other."""
+    """Return a region of pieces from several places."""
     starts = [0, *accumulate(len(text) + 1 for text in texts)][:-1]
     return Region("\n".join(texts), unit=unit, starts=starts, name=name)
 
 
 def listed(places: Sequence[str]) -> Name:
-    """Call units by the places they come from."""
+    """Return a function that names units by their places."""
 
     def name(first: int, last: int) -> str:
         named = list(dict.fromkeys(map(short_place, places[first : last + 1])))
@@ -210,7 +209,7 @@ def listed(places: Sequence[str]) -> Name:
 
 
 def between_words(text: str, start: int, limit: int) -> int:
-    """Where to cut a text that has no better place: behind a space, never inside a character."""
+    """Return where to cut a text without units: after a space, never inside a character."""
     for at in range(limit, max(start + 1, limit - 40), -1):
         if text[at - 1].isspace():
             return at

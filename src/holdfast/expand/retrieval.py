@@ -1,9 +1,9 @@
-"""The same content through the older action "Retrieve Stored Content".
+"""Open stored content through the older action "Retrieve Stored Content".
 
-retrieval: after tool, options and excerpts. Unlike the action it stands for, it never gives more
-than a page: what remains, and the call that gets it, is said beside the content. A page begins at
-an offset, not at a number, so that pages of different sizes still leave out nothing and repeat
-nothing. Where no term is found, the answer says which, and what to do next.
+retrieval: after tool, options and excerpts. Unlike the original action it never returns more than a
+page, with the remaining size and the next call. Pages begin at an offset instead of a number, so
+that pages of different sizes omit nothing and repeat nothing. If no term is found, the answer lists
+the terms and the next step.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from holdfast.wire.blocks import Tool
 NAME = "retrieve_stored_content"
 ACTION = "Retrieve Stored Content"
 _CHARACTERS_PER_TOKEN = 6
-"""More than most texts have, so that the first guess of a page is not too small."""
+"""Higher than for most texts, so that the first estimate of a page is not too small."""
 
 DESCRIPTION = """\
 Retrieve Stored Content: gives stored content by its citation id. Use the excerpt in the citation \
@@ -53,38 +53,38 @@ class Request(msgspec.Struct, frozen=True):
     excerpt_only: bool
     terms: tuple[str, ...]
     offset: int = 0
-    """Where the page begins, in characters."""
+    """Start of the page, in characters."""
 
 
-class Retrieved(msgspec.Struct, frozen=True, kw_only=True):
+class RetrievalResult(msgspec.Struct, frozen=True, kw_only=True):
     """The action's result."""
 
     success: bool
     result_code: str
     message: str
-    """JSON if it succeeded, else what went wrong."""
+    """JSON on success, otherwise the error message."""
 
     def __repr__(self) -> str:
-        return f"<Retrieved {self.result_code}, {len(self.message)} characters>"
+        return f"<RetrievalResult {self.result_code}, {len(self.message)} characters>"
 
 
 def retrieval_definition(dialect: str, name: str = NAME) -> dict[str, Any]:
-    """The action as an entry of a request's list of tools."""
+    """Return the action as an entry of a request's list of tools."""
     return write(dialect, Tool(name=name, description=DESCRIPTION, parameters=PARAMETERS))
 
 
-def parse_retrieval(arguments: object) -> Request | Retrieved:
-    """The parameters of a call, their names in any case; or the error to answer with."""
-    given = {name.lower().replace("_", ""): raw for name, raw in read_arguments(arguments).items()}
-    content_id = given.get("contentid")
+def parse_retrieval(arguments: object) -> Request | RetrievalResult:
+    """Return the parameters of a call, with names in any case, or the error as the answer."""
+    values = {name.lower().replace("_", ""): raw for name, raw in read_arguments(arguments).items()}
+    content_id = values.get("contentid")
     if not isinstance(content_id, str) or not content_id.strip():
         return _failed("ContentID parameter is required")
-    only = given.get("excerptonly")
-    terms = given.get("searchterms")
+    only = values.get("excerptonly")
+    terms = values.get("searchterms")
     if isinstance(terms, list):
         terms = ",".join(map(str, terms))
     split = str(terms).split(",") if terms else []
-    offset = _offset(given.get("offset"))
+    offset = _offset(values.get("offset"))
     if offset is None:
         return _failed("Offset must be a whole number from 0, as the page before gave it")
     return Request(
@@ -96,7 +96,7 @@ def parse_retrieval(arguments: object) -> Request | Retrieved:
 
 
 def _offset(given: object) -> int | None:
-    """A number as models write it; None if it is none."""
+    """Return an offset as models write it; None if it is invalid."""
     if given is None or given == "":
         return 0
     digits = str(given).strip().removesuffix(".0")
@@ -110,7 +110,7 @@ def retrieve(
     *,
     count: Count,
     max_tokens: int = MOST_TOKENS,
-) -> Retrieved:
+) -> RetrievalResult:
     """The action's answer, of at most `max_tokens`; `excerpts` are those on the request's terms."""
     if stored is None:
         return _failed(f"Content not found for ID: {request.content_id}")
@@ -127,14 +127,14 @@ def retrieve(
         )
         tokens = count(message)
         if tokens <= max_tokens:
-            return Retrieved(success=True, result_code="SUCCESS", message=message)
+            return RetrievalResult(success=True, result_code="SUCCESS", message=message)
         if room <= LEAST_TOKENS:
             return _failed("the content's metadata leaves no room for content")
         room = max(LEAST_TOKENS, min(room - 1, int(room * max_tokens / tokens * 0.95)))
 
 
-def _failed(message: str) -> Retrieved:
-    return Retrieved(success=False, result_code="FAILED", message=message)
+def _failed(message: str) -> RetrievalResult:
+    return RetrievalResult(success=False, result_code="FAILED", message=message)
 
 
 def _written(value: dict[str, Any]) -> str:
@@ -198,7 +198,7 @@ def _page(request: Request, stored: Stored, count: Count, room: int) -> dict[str
 
 
 def _page_end(text: str, start: int, room: int, count: Count) -> int:
-    """Where the page ends: behind a line if there is one in its second half, else behind a word."""
+    """Return the end of the page: after a line in its second half if possible, or a word."""
     size = room * _CHARACTERS_PER_TOKEN
     while size > 1 and count(text[start : start + size]) > room:
         size = size * 4 // 5

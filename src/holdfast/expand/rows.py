@@ -1,7 +1,7 @@
-"""Parts by structure: a path, some fields of every row, a run of rows.
+"""Open parts by structure: a path, some fields of every row, a run of rows.
 
-rows: after opened, before reading. What stands together in the content is shown as
-it stands there; fields are put together anew from values as they are written.
+rows: after content, before expander. Contiguous parts are quoted exactly; selected fields are
+combined from the values as written in the content.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.document import Document, Member, Node, PathMatch, Rows, Table, find, rows_of
-from holdfast.expand.opened import Opened
+from holdfast.expand.content import OpenContent
 from holdfast.expand.options import ExpandOptions, Slice
 from holdfast.expand.region import Region, blocks, characters, json_part, lines, listed
 from holdfast.quoting import bracketed, item
@@ -26,20 +26,20 @@ _MOST_NAMES = 40
 _LONGEST_HEAD = 120
 
 
-class Nothing(Exception):  # noqa: N818 - not an error: it becomes a text for the model
-    """There is no such part; caught in reading.py, because it holds names of the content."""
+class NoSuchPart(Exception):  # noqa: N818 - not an error: it becomes a text for the model
+    """There is no such part. Caught in expander.py, because it contains names of the content."""
 
     def __init__(self, reason: str, find: str = "", there: str = "") -> None:
         super().__init__(reason, find)
         self.reason = reason
         self.find = find
-        """What finds something, as a call has it; empty for the beginning of the content."""
+        """Value of `find` for a part that exists; empty for the beginning of the content."""
         self.there = there
-        """What is there instead, in words of the content."""
+        """The existing parts, in words of the content."""
 
 
-def by_structure(opened: Opened, options: ExpandOptions) -> Region:
-    """What `path`, `fields` and `slice` ask for together."""
+def by_structure(opened: OpenContent, options: ExpandOptions) -> Region:
+    """Return the part that `path`, `fields` and `slice` select together."""
     document = opened.source.document
     if options.path:
         return _by_path(opened, document, options)
@@ -53,18 +53,18 @@ def by_structure(opened: Opened, options: ExpandOptions) -> Region:
 # --- JSON ----------------------------------------------------------------------------------------
 
 
-def _by_path(opened: Opened, document: Document | None, options: ExpandOptions) -> Region:
+def _by_path(opened: OpenContent, document: Document | None, options: ExpandOptions) -> Region:
     if document is None:
-        raise Nothing("this content is no JSON, so it has no paths")
+        raise NoSuchPart("this content is not JSON, so it has no paths")
     matches, broken = find(document, options.path)
     if broken is not None:
-        raise Nothing(
+        raise NoSuchPart(
             "the path leads nowhere",
             broken.at,
             f"at {broken.at} is {broken.there}",
         )
     if not matches:
-        raise Nothing("the path matches nothing", "$")
+        raise NoSuchPart("the path matches nothing", "$")
     if len(matches) == 1:
         return _of_value(opened, matches[0], _rows_at(matches[0]), options)
     return _of_many(matches, options)
@@ -91,7 +91,7 @@ def _of_many(matches: list[PathMatch], options: ExpandOptions) -> Region:
 
 
 def _of_value(
-    opened: Opened, match: PathMatch, rows: Rows | None, options: ExpandOptions
+    opened: OpenContent, match: PathMatch, rows: Rows | None, options: ExpandOptions
 ) -> Region:
     document, node = match
     if options.fields:
@@ -103,7 +103,9 @@ def _of_value(
     return _named(json_part(document, unit, node.start, node.end, base=base), node)
 
 
-def _slice_of_value(opened: Opened, match: PathMatch, rows: Rows | None, wanted: Slice) -> Region:
+def _slice_of_value(
+    opened: OpenContent, match: PathMatch, rows: Rows | None, wanted: Slice
+) -> Region:
     if rows is None:
         document, (_, start, end) = match
         members = document.members(start, end)
@@ -127,7 +129,7 @@ def _named(region: Region, node: Node) -> Region:
 
 
 def _fields_of_value(
-    opened: Opened, match: PathMatch, rows: Rows | None, options: ExpandOptions
+    opened: OpenContent, match: PathMatch, rows: Rows | None, options: ExpandOptions
 ) -> Region:
     document, node = match
     own = {str(member.name) for member in document.members(node.start, node.end)}
@@ -138,7 +140,7 @@ def _fields_of_value(
             _rows(document, node), options.fields, "objects", lambda _one, _other: node.path
         )
     if rows is None:
-        raise Nothing("this value has no fields", node.path, node.path)
+        raise NoSuchPart("this value has no fields", node.path, node.path)
     run = _sliced(rows.members, options.slice)
     written = ",".join(rows.document.json(row.value, row.end) for row in run)
     decoded = _decoded(f"[{written}]")
@@ -148,9 +150,9 @@ def _fields_of_value(
 
 
 def _run_name(
-    opened: Opened, rows: Rows, run: Sequence[Member]
+    opened: OpenContent, rows: Rows, run: Sequence[Member]
 ) -> tuple[str, Callable[[int, int], str]]:
-    """What rows are called, from one of a run to another."""
+    """Return the unit of rows and a function that names them."""
     if rows.document.form == "lines" and rows.node == rows.document.root:
         number = opened.source.line_at
         return "lines", lambda a, b: f"lines {number(run[a].start)}-{number(run[b].start)}"
@@ -164,7 +166,7 @@ def _rows(document: Document, node: Node) -> list[_Row]:
 
 
 def _decoded(array: str) -> list[_Row]:
-    """The rows of an array, values as they are written; what is no object has no fields."""
+    """Return the rows of an array with values as written; only objects have fields."""
     try:
         return msgspec.json.decode(array, type=list[_Row])
     except msgspec.ValidationError:
@@ -182,42 +184,42 @@ def _row(raw: msgspec.Raw) -> _Row:
 def _projected(
     rows: Sequence[_Row], fields: Sequence[str], unit: str, name: Callable[[int, int], str]
 ) -> Region:
-    """One line of JSON for each row, with the fields that it has."""
+    """Return one line of JSON for each row, with those of the fields that it has."""
     texts, any_shown = [], False
     for row in rows:
         values = [(field, _value(row, field)) for field in fields]
-        shown = [f"{json.dumps(f, ensure_ascii=False)}: {v}" for f, v in values if v is not None]
-        any_shown = any_shown or bool(shown)
-        texts.append("{" + ", ".join(shown) + "}")
+        pairs = [f"{json.dumps(f, ensure_ascii=False)}: {v}" for f, v in values if v is not None]
+        any_shown = any_shown or bool(pairs)
+        texts.append("{" + ", ".join(pairs) + "}")
     if not any_shown:
         names = dict.fromkeys(name for row in rows[:50] for name in row)
         columns = ", ".join(list(names)[:_MOST_NAMES])
-        raise Nothing("no row has these fields", there=f"there are: {columns}")
+        raise NoSuchPart("no row has these fields", there=f"there are: {columns}")
     return blocks(texts, name, unit)
 
 
 def _value(row: _Row, field: str) -> str | None:
-    """The value of a field as it is written; dots lead into objects."""
+    """Return the value of a field as written; dots select fields of nested objects."""
     raw = row.get(field)
     if raw is not None:
         return str(memoryview(raw), "utf-8")
-    first, dot, rest = field.partition(".")
+    first, dot, inner_path = field.partition(".")
     if not dot or first not in row:
         return None
-    return _value(_row(row[first]), rest)
+    return _value(_row(row[first]), inner_path)
 
 
 # --- text ----------------------------------------------------------------------------------------
 
 
-def _columns(opened: Opened, options: ExpandOptions) -> Region:
+def _columns(opened: OpenContent, options: ExpandOptions) -> Region:
     table = opened.source.table
     if table is None:
-        raise Nothing("this content has no fields: it is text")
+        raise NoSuchPart("this content has no fields: it is text")
     chosen = [table.columns.index(field) for field in options.fields if field in table.columns]
     if not chosen:
         columns = ", ".join(table.columns[:_MOST_NAMES])
-        raise Nothing("there are no such columns", there=f"there are: {columns}")
+        raise NoSuchPart("there are no such columns", there=f"there are: {columns}")
     numbered = _sliced(list(enumerate(table.rows, 1)), options.slice)
     texts = [
         _record([row[at] if at < len(row) else "" for at in chosen], table.separator)
@@ -235,8 +237,8 @@ def _record(cells: list[str], separator: str) -> str:
     return written.getvalue().removesuffix("\n")
 
 
-def table_rows(opened: Opened, table: Table, first: int, last: int) -> Region:
-    """Rows `first` to `last` of a table, counted from 0, as they stand."""
+def table_rows(opened: OpenContent, table: Table, first: int, last: int) -> Region:
+    """Return the lines of rows `first` to `last` of a table, counted from 0."""
     begin, end = table.lines(first, last)
     region = lines(opened.source, begin, end)
     at, base = opened.source.line_starts, opened.source.line_starts[begin - 1]
@@ -254,7 +256,7 @@ def _of_table(table: Table, columns: list[str]) -> str:
     return f" of {len(table.rows):,}, columns {bracketed(short)}"
 
 
-def _slice_of_text(opened: Opened, wanted: Slice) -> Region:
+def _slice_of_text(opened: OpenContent, wanted: Slice) -> Region:
     table = opened.source.table
     if table is not None and table.rows:
         run = _sliced(range(len(table.rows)), wanted)
@@ -273,7 +275,7 @@ def _sliced(values: Sequence[_T], wanted: Slice | None) -> Sequence[_T]:
     run = values[wanted.offset : stop]
     if not run:
         total = len(values)
-        raise Nothing(
+        raise NoSuchPart(
             f"there are only {total:,}", f"rows {max(1, total - 4)}-{total}" if total else ""
         )
     return run

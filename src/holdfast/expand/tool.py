@@ -1,10 +1,8 @@
-"""The tool that a model opens refs with: one definition, written in every dialect.
+"""Define the tool that opens refs, written in every dialect, and write calls of it.
 
-tool: after options. It is added to requests, so every word of it is paid for in each of them.
-
-The `find` of a call: an example for a content, and the one that means given options. An example has
-values that this content has: rows that are there, a path of its own, lines that it reaches to.
-There is only one: small models copy every example that they see into one call.
+tool: after options. The definition is added to requests, so each of its words costs tokens in every
+request. The example call of a citation has rows, a path or lines of this content. There is only one
+example, because small models copy every example that they see into one call.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from holdfast.wire.reader import dialect_named
 
 NAME = "expand_ref"
 OTHER_NAME = "holdfast_expand_ref"
-"""For requests that have a tool named `expand_ref` of their own."""
+"""Name for requests in which the client has a tool named `expand_ref`."""
 
 DESCRIPTION = "Read a part of a stored tool result."
 PARAMETERS: dict[str, Any] = {
@@ -51,12 +49,12 @@ DESCRIPTIONS = frozenset(
         "Opens what a citation leaves out, in the ways it shows.",
     }
 )
-"""With that of earlier versions: a session goes on with the definition that it began with, because
-tools stand first in what providers cache."""
+"""The description and those of earlier versions: a session keeps its first definition, because
+tools are at the start of the prefix that providers cache."""
 
 
 def is_opener(tool: Tool) -> bool:
-    """Return whether a tool is ours, by its description: a client's may have the same name."""
+    """Return whether a tool is this one, by its description: clients may use the same name."""
     return tool.description in DESCRIPTIONS
 
 
@@ -66,16 +64,16 @@ def definition(dialect: str, name: str = NAME) -> dict[str, Any]:
 
 
 def write(dialect: str, tool: Tool) -> dict[str, Any]:
-    """A tool as an entry of the list of tools of a dialect."""
+    """Return a tool as an entry of the list of tools of a dialect."""
     body = dialect_named(dialect).envelope("", [tool], {})
     tools = body["toolConfig"]["tools"] if "toolConfig" in body else body["tools"]
-    # The dialects' writers share our parameters; what a caller changes must not reach the next.
+    # The dialects share the parameters; a change by one caller must not reach the next.
     entry: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(tools[0]))
     return entry
 
 
 def read_arguments(arguments: object) -> dict[str, Any]:
-    """A call's arguments as a dictionary of our own."""
+    """Return the arguments of a call as a new dictionary."""
     if isinstance(arguments, str | bytes):
         try:
             arguments = msgspec.json.decode(arguments)
@@ -92,21 +90,21 @@ _FIRST_ROW, _ROWS = 11, 5
 _FIRST_LINE, _LAST_LINE = 40, 80
 _LONGEST_PATH = 60
 _LONGEST_FIND = 120
-"""Characters that are worth repeating in an offer: a longer question is told as "the same"."""
+"""Maximum characters of a `find` that is repeated in the call for the next page."""
 _ENDINGS = frozenset('"[]\\')
-"""Signs of a name that could seem to end the line in which it is offered."""
+"""Characters of a name that could end the line of the call."""
 
 
 def call_of(opener: str, ref: str, find: str = "") -> str:
-    """Return a call as a model is shown it: `expand_ref("ref:log:…", "lines 40-80")`."""
-    given = [ref, find] if find else [ref]
-    return f"{opener}({', '.join(json.dumps(each, ensure_ascii=False) for each in given)})"
+    """Return a call as shown to a model: `expand_ref("ref:log:…", "lines 40-80")`."""
+    values = [ref, find] if find else [ref]
+    return f"{opener}({', '.join(json.dumps(each, ensure_ascii=False) for each in values)})"
 
 
 def example(content: ContentView, tokens: int, visible: str) -> str:
-    """Return a `find` that opens a part of a content; empty if only its beginning can be named.
+    """Return a `find` that opens a part of a content; empty if there is none.
 
-    Names of the content are offered only if they stand in what may be seen of it.
+    Names of the content are used only if the privacy policy leaves them visible.
     """
     rows = _row_count(content)
     if rows > 1:
@@ -125,7 +123,7 @@ def example(content: ContentView, tokens: int, visible: str) -> str:
 def is_example(options: ExpandOptions, content: ContentView) -> bool:
     """Return whether options only repeat the example in a citation of this content.
 
-    Citations of earlier versions offer fields beside rows, so fields make no difference.
+    Fields are ignored, because citations of earlier versions had fields beside rows.
     """
     if not (options.path or options.slice or options.lines):
         return False
@@ -134,7 +132,7 @@ def is_example(options: ExpandOptions, content: ContentView) -> bool:
 
 
 def find_of(options: ExpandOptions) -> str | None:
-    """Return the `find` that means the same as options, page aside; None if none does."""
+    """Return the `find` with the meaning of options, except their page; None if there is none."""
     if options.fields or options.around:
         return None
     find = ""
@@ -162,7 +160,7 @@ def _row_count(content: ContentView) -> int:
 
 
 def _path(document: Document, visible: str) -> str:
-    """Return the path of the largest value right under the root; empty if it may not be named."""
+    """Return the path of the largest value under the root; empty if it may not be named."""
     members = document.members(document.root.start, document.root.end)
     if not members:
         return ""

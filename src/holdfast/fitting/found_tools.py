@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from holdfast.expand.finding import FINDERS, offered_pair
+from holdfast.expand.tool_search import FINDERS, offered_pair
 from holdfast.fitting.draft import Draft, because
 from holdfast.fitting.options import FitOptions
 from holdfast.fitting.state import FitState

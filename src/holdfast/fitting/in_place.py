@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from itertools import count as count_from
 
-from holdfast.expand.finding import offered_pair
-from holdfast.expand.recalling import recall_tool
+from holdfast.expand.tool_search import offered_pair
+from holdfast.expand.turn_recall import recall_tool
 from holdfast.fitting.cite_results import openers
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.fold_history import Folded, keeps_rules

@@ -13,7 +13,7 @@ from collections.abc import Sequence, Set
 from itertools import accumulate
 
 from holdfast.cite import Citation, CitingRules
-from holdfast.cite.remainder import Standing, remainder
+from holdfast.cite.remainder import RepeatedStretch, remainder
 from holdfast.condense.spans import counted
 from holdfast.errors import PrivacyError
 from holdfast.fitting.draft import Draft
@@ -101,7 +101,9 @@ class Above:
         starts = [0, *accumulate(len(line) + len(end) for line in lines)]
         named = self._named({run.source for run in runs}, messages, n)
         above = [
-            Standing(starts[run.start], min(starts[run.stop], len(arrival.text)), named[run.source])
+            RepeatedStretch(
+                starts[run.start], min(starts[run.stop], len(arrival.text)), named[run.source]
+            )
             for run in runs
             if _stands(lines[run.start : run.stop], messages, run.source, run.at)
         ]

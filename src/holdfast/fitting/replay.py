@@ -20,7 +20,7 @@ from operator import itemgetter
 
 import msgspec
 
-from holdfast.expand.finding import OUR_TOOLS
+from holdfast.expand.tool_search import OUR_TOOLS
 from holdfast.fitting.draft import Draft, Explain, because, client_range, copied, where
 from holdfast.fitting.options import FitOptions
 from holdfast.fitting.originals import Originals

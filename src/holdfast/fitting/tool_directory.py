@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.expand.finding import (
+from holdfast.expand.tool_search import (
     ToolPair,
     caller,
     finder,

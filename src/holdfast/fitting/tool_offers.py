@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from holdfast.cite import CitingRules
-from holdfast.expand import recalling
+from holdfast.expand import turn_recall
 from holdfast.expand.tool import definition, is_opener, write
 from holdfast.fitting.cite_results import expansion_tool
 from holdfast.fitting.context_pressure import ToolCost
@@ -137,16 +137,16 @@ def offer_in_time(
 
 def offer_recall(draft: Draft, *, new: bool) -> Draft:
     """Offer to find earlier turns, unless the request does already."""
-    name, offered = recalling.recall_tool(draft.now)
+    name, offered = turn_recall.recall_tool(draft.now)
     if offered or not takes_tool(draft.now):
         return draft
-    finder = recalling.definition(draft.now.dialect, name)
+    finder = turn_recall.definition(draft.now.dialect, name)
     return draft.with_frame(with_tool(draft.now, finder), _OFFER_RECALL, new=new)
 
 
 def go_on_recalling(draft: Draft, options: FitOptions, state: FitState | None) -> Draft:
     """Behind a turn that was assembled its tools stay, in their order: the prefix is cached."""
-    if state is None or not draft.known or not recalling.recall_tool(state.sent)[1]:
+    if state is None or not draft.known or not turn_recall.recall_tool(state.sent)[1]:
         return draft
     if expansion_tool(state.sent)[1]:
         draft = offer(draft, options, new=False, state=state)

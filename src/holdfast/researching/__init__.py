@@ -1,34 +1,29 @@
-"""Research: a question and any number of sources → a report that quotes, and can be checked again.
+"""Research: answer a question from many sources in a report with verifiable quotations."""
 
-records → walking · fetching · searching · similar; passages → reading → gathering; index → ranking;
-places → finding; report → markdown · html_page → composing; saving → verifying · forgetting;
-prompts → asking → agents → synthesising; planning; options; conducting runs them in order.
-"""
-
-from holdfast.researching.conducting import conduct, research
-from holdfast.researching.forgetting import Forgotten, forget
-from holdfast.researching.gathering import SourceLimits, SourceText
 from holdfast.researching.html_page import html_page
 from holdfast.researching.markdown import markdown
-from holdfast.researching.options import Options, PhaseProgress, Progress, Researched
+from holdfast.researching.options import Options, PhaseProgress, Progress, ResearchResult
 from holdfast.researching.records import Finding, Quote, ResearchState, SourceEntry
 from holdfast.researching.report import Report
-from holdfast.researching.verifying import Verified, verify
+from holdfast.researching.research_run import conduct, research
+from holdfast.researching.run_deletion import ForgetResult, forget
+from holdfast.researching.sources import SourceLimits, SourceText
+from holdfast.researching.verification import VerificationResult, verify
 
 __all__ = [
     "Finding",
-    "Forgotten",
+    "ForgetResult",
     "Options",
     "PhaseProgress",
     "Progress",
     "Quote",
     "Report",
+    "ResearchResult",
     "ResearchState",
-    "Researched",
     "SourceEntry",
     "SourceLimits",
     "SourceText",
-    "Verified",
+    "VerificationResult",
     "conduct",
     "forget",
     "html_page",

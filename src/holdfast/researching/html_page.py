@@ -1,7 +1,7 @@
-"""A report as one HTML file: readable, without scripts, with each claim's quotes unfolding.
+"""A report as one HTML file without scripts; each claim's quotations unfold.
 
-html_page: beside markdown. Nothing is loaded from anywhere, and the page forbids it: its policy
-allows only the one style in it, by its hash. What sources say is escaped.
+Nothing is loaded: the content security policy allows only the page's style, by its hash. Text from
+sources is escaped.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; for
 
 
 def html_page(report: Report) -> str:
-    """The report as a page."""
+    """Return the report as a page."""
     return "\n".join(_page(report)) + "\n"
 
 
@@ -103,7 +103,7 @@ def _tables(report: Report) -> Iterator[str]:
 
 
 def _legend(report: Report) -> Iterator[str]:
-    """What is meant by the confidence of a finding, of those that stand there."""
+    """Yield the meaning of each confidence level that occurs."""
     names = {str(finding.confidence) for finding in report.findings}
     for name, meaning in report.confidence.items():
         if name in names:

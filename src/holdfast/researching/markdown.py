@@ -1,7 +1,7 @@
-"""A report as Markdown: the question, what was found, where it stands, and the table of sources.
+"""A report as Markdown: the question, the findings with their places, the table of sources.
 
-markdown: after report. What sources say is quoted in one line, with what Markdown would obey made
-harmless: a source can draw no heading, link, image or tag of its own.
+Text from sources is in one line with escaped Markdown, so that a source cannot add a heading, link,
+image or tag.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from collections.abc import Iterable, Iterator
 
 from holdfast.quoting import inline
 from holdfast.researching.records import Finding, Quote
-from holdfast.researching.report import CitedSource, LeftOut, Report
+from holdfast.researching.report import CitedSource, Report, SkippedSource
 
-_OBEYED = str.maketrans({c: f"\\{c}" for c in "\\`*[]<>|~"})
-_NAMES_TOLD = 3
+_ESCAPES = str.maketrans({c: f"\\{c}" for c in "\\`*[]<>|~"})
+_MOST_NAMES = 3
 
 
 def markdown(report: Report) -> str:
-    """The report."""
+    """Return the report as Markdown."""
     return "\n".join(_lines(report)).rstrip() + "\n"
 
 
 def _lines(report: Report) -> Iterator[str]:
-    yield f"# {escaped(report.question)}"
+    yield f"# {escape_line(report.question)}"
     yield ""
     if report.summary:
         yield " ".join(
-            f"{escaped(each.text)} [{', '.join(each.findings)}]" for each in report.summary
+            f"{escape_line(each.text)} [{', '.join(each.findings)}]" for each in report.summary
         )
         yield ""
     if not report.findings:
@@ -38,7 +38,7 @@ def _lines(report: Report) -> Iterator[str]:
         if not findings:
             continue
         if len(report.sub_questions) > 1:
-            yield f"## {escaped(question)}"
+            yield f"## {escape_line(question)}"
             yield ""
         for finding in findings:
             yield from finding_lines(finding, report)
@@ -47,25 +47,25 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def finding_lines(finding: Finding, report: Report) -> Iterator[str]:
-    """A finding: its claim and its places; a model's words with what they stand on."""
+    """Yield the lines of a finding: its claim and places; a model's claim with its quotations."""
     quotes = finding.supporting
     number = f"{finding.id}: " if report.summary else ""
     places = "; ".join(places_of(quotes))
     if finding.claim == quotes[0].text:
-        yield f"- {number}{escaped(finding.claim)} [{places}]"
+        yield f"- {number}{escape_line(finding.claim)} [{places}]"
     else:
-        yield f"- {number}{escaped(finding.claim)}"
+        yield f"- {number}{escape_line(finding.claim)}"
         for quote in quotes:
-            yield f"  - “{escaped(quote.text)}” [{place(quote)}]"
+            yield f"  - “{escape_line(quote.text)}” [{place(quote)}]"
     for quote in finding.contradicting:
-        yield f"  - but: “{escaped(quote.text)}” [{place(quote)}]"
+        yield f"  - but: “{escape_line(quote.text)}” [{place(quote)}]"
 
 
 def source_line(source: CitedSource) -> str:
-    """A row of the table of sources."""
+    """Return a row of the table of sources."""
     fidelity = source.fidelity
     share = f"{fidelity.level}, {fidelity.tokens_to:,} of {fidelity.tokens_from:,} tokens"
-    return f"| {source.id} | {escaped(source.name)} | {source.ref} | {share} |"
+    return f"| {source.id} | {escape_line(source.name)} | {source.ref} | {share} |"
 
 
 def _sources(report: Report) -> Iterator[str]:
@@ -84,28 +84,28 @@ def _sources(report: Report) -> Iterator[str]:
         if not report.brief:
             yield from _reasons(report.left_out)
     for warning in report.warnings if not report.brief else ():
-        yield f"- {escaped(warning)}"
+        yield f"- {escape_line(warning)}"
 
 
-def _reasons(left_out: tuple[LeftOut, ...]) -> Iterator[str]:
-    """Why sources were left out, those with one reason together."""
+def _reasons(left_out: tuple[SkippedSource, ...]) -> Iterator[str]:
+    """Yield why sources were left out, grouped by reason."""
     for note, number in Counter(each.note for each in left_out).items():
-        names = [each.name for each in left_out if each.note == note][:_NAMES_TOLD]
+        names = [each.name for each in left_out if each.note == note][:_MOST_NAMES]
         more = f" and {number - len(names):,} more" if number > len(names) else ""
-        yield f"- {', '.join(map(escaped, names))}{more}: {escaped(note)}"
+        yield f"- {', '.join(map(escape_line, names))}{more}: {escape_line(note)}"
 
 
 def places_of(quotes: Iterable[Quote]) -> list[str]:
-    """Where quotes stand; two on one line are one place."""
+    """Return the places of quotes, each once."""
     return list(dict.fromkeys(map(place, quotes)))
 
 
 def place(quote: Quote) -> str:
-    """`S3, lines 4-7`."""
+    """Return a place as text: `S3, lines 4-7`."""
     return f"{quote.source}, {quote.where}"
 
 
-def escaped(text: str) -> str:
-    """A text of others in one line of ours."""
-    line = inline(" ".join(text.split())).translate(_OBEYED)
+def escape_line(text: str) -> str:
+    """Return a foreign text as one line with escaped Markdown."""
+    line = inline(" ".join(text.split())).translate(_ESCAPES)
     return f"\\{line}" if line[:1] in "#+-" and line else line

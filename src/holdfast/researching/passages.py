@@ -1,9 +1,7 @@
-"""Sources cut into passages that can be quoted, each with its exact place.
+"""Split sources into passages that can be quoted, each with its exact place.
 
-passages: after records. A passage is a run of whole sentences or lines of a stored text, of some 80
-tokens; it is known by its characters in the text, so that what is quoted is what stands there. Work
-is linear in the text, and of a very long one only the first 2 MB are cut: the rest is searched by
-nobody, and the table of sources says so.
+A passage is a run of whole sentences or lines of about 80 tokens. Splitting takes linear time; of a
+very long text only the first 2 MB are split, which the table of sources notes.
 """
 
 from __future__ import annotations
@@ -15,13 +13,14 @@ import re2  # type: ignore[import-untyped]
 
 MOST_CHARACTERS = 2_000_000
 WHOLE = 500
-"""Characters of a paragraph that stays whole: it speaks of one thing."""
+"""Maximum characters of a paragraph that is not split."""
 RUN = 320
-"""Characters of a run of sentences of a longer one."""
+"""Maximum characters of a run of sentences of a longer paragraph."""
 _LONGEST = 800
-"""Characters after which a run without an end is cut between words: code, tables, one long line."""
+"""Characters after which a run without a sentence end is cut between words: code, tables, long
+lines."""
 
-# The end of a sentence, of a paragraph, or of a line that is followed by a mark of a list.
+# The end of a sentence, a paragraph or a line.
 _PARAGRAPH = re2.compile(r"\n[ \t\r]*\n\s*|\f\s*")
 _SENTENCE = re2.compile(r"[.!?…][\"'”’)\]]*\s+|[。！？]|\n\s*")  # noqa: RUF001 - as people write it
 _SENTENCE_ONLY = re2.compile(r"[.!?…][\"'”’)\]]*\s+|[。！？]")  # noqa: RUF001
@@ -30,35 +29,36 @@ _HEADING = re2.compile(r"#{1,6} [^\n]{1,200}")
 _GAP = re2.compile(r"\s+")
 
 
-class Passage(NamedTuple):
-    """A part of a source, by the characters of its text."""
+class SourcePassage(NamedTuple):
+    """A part of a source, by character offsets."""
 
     source: int
-    """Which source, by its number among those that are searched."""
+    """Number of the source among those searched."""
     start: int
     stop: int
 
 
-def cut_up(text: str, source: int) -> list[Passage]:
-    """The passages of a text in their order; white space around them is in none."""
-    passages: list[Passage] = []
+def split_passages(text: str, source: int) -> list[SourcePassage]:
+    """Return the passages of a text in order, without surrounding white space."""
+    passages: list[SourcePassage] = []
     heading = -1
     for span in _spans(text[:MOST_CHARACTERS]):
-        start, stop = _trimmed(text, *span)
+        start, stop = _trim(text, *span)
         if start >= stop:
             continue
-        if _HEADING.fullmatch(text[start:stop]):  # it says nothing without what it is above
+        # a heading on its own has no content; it joins the next passage
+        if _HEADING.fullmatch(text[start:stop]):
             heading = start if heading < 0 else heading
             continue
-        passages.append(Passage(source, heading if heading >= 0 else start, stop))
+        passages.append(SourcePassage(source, heading if heading >= 0 else start, stop))
         heading = -1
     return passages
 
 
 def sentences(text: str, start: int, stop: int) -> list[tuple[int, int]]:
-    """The sentences of a span, by the characters of the text, without what is between them."""
+    """Return the sentences of a span as character offsets."""
     ends = [*_ends(text, start, stop)]
-    spans = (_trimmed(text, a, b) for a, b in zip([start, *ends], ends, strict=False))
+    spans = (_trim(text, a, b) for a, b in zip([start, *ends], ends, strict=False))
     return [(a, b) for a, b in spans if a < b]
 
 
@@ -71,7 +71,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _runs(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """A paragraph whole, or as runs of its sentences."""
+    """Yield a whole paragraph, or runs of its sentences."""
     if stop - start <= WHOLE:
         yield start, stop
         return
@@ -85,9 +85,10 @@ def _runs(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
 
 
 def _ends(text: str, start: int, stop: int) -> Iterator[int]:
-    """Where sentences end, what is behind them included; of a long one, places between words."""
+    """Yield the end offset of each sentence, with the space after it. Long sentences are cut."""
     begin = start
-    # Prose that was wrapped goes on in small letters: there the end of a line ends nothing.
+    # In wrapped prose most lines continue in lower case, so that a line end does not end a
+    # sentence.
     lines = text.count("\n", start, stop)
     wrapped = len(_WRAPPED.findall(text[start:stop])) > 0.4 * lines if lines else False
     for match in (_SENTENCE_ONLY if wrapped else _SENTENCE).finditer(text, start, stop):
@@ -105,6 +106,6 @@ def _cuts(text: str, start: int, end: int) -> Iterator[int]:
         yield end
 
 
-def _trimmed(text: str, start: int, stop: int) -> tuple[int, int]:
+def _trim(text: str, start: int, stop: int) -> tuple[int, int]:
     span = text[start:stop]
     return start + len(span) - len(span.lstrip()), stop - (len(span) - len(span.rstrip()))

@@ -1,7 +1,6 @@
-"""Where a part of a stored text stands: bytes, lines, page; and whether it stands there.
+"""Convert between characters, bytes, lines and pages of a stored source.
 
-places: after records. The one place that turns characters into bytes and lines, and back: whoever
-makes a quote and whoever checks one reads the same content here.
+Quotes are made and verified by the same code.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from holdfast.store.records import Stored
 _PAGED = frozenset({"pdf", "epub"})
 _SPACE = re.compile(r"\s+")
 _LONGEST = 2_000
-"""Characters of a quote that is looked for with other white space."""
+"""Maximum characters of a quote that is searched with different white space."""
 
 
 class SourceContent:
-    """A stored source, with the places of its lines and pages."""
+    """A stored source with the offsets of its lines and pages."""
 
     def __init__(self, entry: SourceEntry, stored: Stored) -> None:
         self.entry = entry
@@ -31,17 +30,17 @@ class SourceContent:
 
     @cached_property
     def _lines(self) -> list[int]:
-        """Where each line begins, in bytes."""
+        """Return the byte offset of each line."""
         return [0, *(match.end() for match in re.finditer(rb"\n", self.data))]
 
     def quote(self, start: int, stop: int) -> Quote:
-        """The characters of a span as a quote."""
+        """Return a span of characters as a quote."""
         text = self.text[start:stop]
         first = len(self.text[:start].encode("utf-8", "surrogatepass"))
         return self.at(first, first + len(text.encode("utf-8", "surrogatepass")), text)
 
     def at(self, start: int, stop: int, text: str) -> Quote:
-        """A quote by its bytes."""
+        """Return a quote from byte offsets."""
         lines = bisect_right(self._lines, start), bisect_right(self._lines, max(start, stop - 1))
         paged = self.entry.kind in _PAGED
         page = 1 + self.data.count(PAGE_END.encode(), 0, start) if paged else 0
@@ -56,7 +55,7 @@ class SourceContent:
         )
 
     def find(self, words: str) -> Quote | None:
-        """The place of words that somebody claims stand here; white space may differ."""
+        """Return the place of a claimed quotation; white space may differ."""
         words = words.strip()
         if not words:
             return None
@@ -65,13 +64,13 @@ class SourceContent:
             return self.quote(at, at + len(words))
         if len(words) > _LONGEST:
             return None
-        # Words as they are, with any white space between: linear, for each part is a literal.
+        # Literal words with any white space in between, so that matching takes linear time.
         pattern = r"\s++".join(map(re.escape, _SPACE.split(words)))
         match = re.search(pattern, self.text)
         return self.quote(*match.span()) if match else None
 
-    def holds(self, quote: Quote) -> bool:
-        """Whether a quote is what it says: these bytes, on these lines, of this source."""
+    def has_quote(self, quote: Quote) -> bool:
+        """Return whether a quote has exactly these bytes on these lines of this source."""
         if not 0 <= quote.start < quote.stop <= len(self.data):
             return False
         if self.data[quote.start : quote.stop] != quote.text.encode("utf-8", "surrogatepass"):

@@ -1,8 +1,7 @@
-"""What a model is asked in each phase, around sources that cannot give it orders.
+"""The prompts of each phase. Sources are between fences and cannot give orders.
 
-prompts: beside saving. Sources stand between fences behind a line of ours (see `holdfast.quoting`);
-what they say of instructions is content. Whatever a model answers is checked afterwards: it is told
-the rules so that less is thrown away, not because it is believed.
+Every answer is verified afterwards. The prompts state the rules so that less of an answer is
+discarded, not because the model is trusted.
 """
 
 from __future__ import annotations

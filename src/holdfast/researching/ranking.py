@@ -1,9 +1,8 @@
-"""How much each passage has to do with a question, with a second hop over the names it leads to.
+"""Score each passage for a question, with a second hop over names.
 
-ranking: after index. `Which film has the younger director?` is answered in passages that share no
-word with it: the films lead to the directors' names, the names to their dates. So the best passages
-are asked which names they hold, and passages that hold these rise. The weights were chosen on half
-of the multi-hop questions (docs/discussions/research.md has both halves).
+`Which film has the younger director?` is answered in passages that share no word with it: the films
+lead to names, the names to dates. So passages with names from the best passages score higher. The
+weights were chosen on half of the multi-hop questions (docs/discussions/research.md).
 """
 
 from __future__ import annotations
@@ -12,24 +11,24 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from holdfast.researching.index import PassageIndex, names_in
+from holdfast.researching.index import PassageIndex, find_names
 from holdfast.search.arrays import Floats
 from holdfast.search.words import terms_of, words_of
 
 _OF_SOURCE = 0.3
-"""What a passage has of its source's bearing: `He was born in 1911` names nobody."""
+"""Share of its source's score that a passage gets: `He was born in 1911` has no name."""
 _OF_TITLE = 0.6
 _OF_MEANING = 0.5
 _OF_HOP = 0.6
 _HOP_TITLE = 1.5
-"""A name that is a source's title counts so much more: that is the source about it."""
+"""Factor for a name that is a source's title: that source is about it."""
 _FIRST = 5
-"""Passages whose names are asked for."""
+"""Number of best passages whose names are used."""
 _FALL = 0.7
 
 
 def rank(index: PassageIndex, question: str, also: Iterable[str] = ()) -> Floats:
-    """A score for each passage, 0 and above; `also` are names that are asked for with it."""
+    """Return a score of 0 or more per passage; `also` are additional names to search for."""
     weights = dict.fromkeys(terms_of(words_of(question)), 1.0)
     for name in also:
         for term in terms_of(words_of(name)):
@@ -40,11 +39,11 @@ def rank(index: PassageIndex, question: str, also: Iterable[str] = ()) -> Floats
     near = index.meaning(question)
     if near is not None and len(scores):
         scores += _OF_MEANING * np.maximum(near, 0) * max(float(scores.max()), 1.0)
-    return _hopped(index, scores, set(weights))
+    return _add_hop(index, scores, set(weights))
 
 
-def _hopped(index: PassageIndex, scores: Floats, question_terms: set[int]) -> Floats:
-    """The scores with what the names of the best passages add."""
+def _add_hop(index: PassageIndex, scores: Floats, question_terms: set[int]) -> Floats:
+    """Return the scores with the second hop over the names of the best passages."""
     best = np.argsort(-scores, kind="stable")[:_FIRST]
     if not len(best) or scores[best[0]] <= 0:
         return scores
@@ -53,7 +52,7 @@ def _hopped(index: PassageIndex, scores: Floats, question_terms: set[int]) -> Fl
     for place, number in enumerate(best):
         weight = float(scores[number]) / top * _FALL**place
         title = index.titles[int(index.source[number])]
-        for name in names_in(f"{title}. {index.text(int(number))}"):
+        for name in find_names(f"{title}. {index.text(int(number))}"):
             for term in terms_of(words_of(name)):
                 if term not in question_terms:
                     weights[term] = max(weights.get(term, 0.0), weight)

@@ -1,7 +1,6 @@
-"""The report as a value: what is said, what it stands on, and what became of every source.
+"""The report as a value, which is also its JSON form; Markdown and HTML are rendered from it.
 
-report: after finding. It holds only what is cited: the sources of a report are those that one of
-its claims quotes. The value is the JSON; Markdown and HTML are drawn from it.
+It lists only the sources that one of its claims quotes.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import msgspec
 
 from holdfast.allocate import Confidence, Quality, Rung
 from holdfast.errors import ResearchError
-from holdfast.researching.records import Finding, Origin, SourceEntry, Statement, Usage
+from holdfast.researching.records import Finding, ModelUsage, Origin, SourceEntry, SummarySentence
 
 VERSION = 1
 CONFIDENCE = {
@@ -22,11 +21,11 @@ CONFIDENCE = {
     Confidence.MEDIUM.value: "one source says so, and it bears less on the question",
     Confidence.LOW.value: "another source states another number or date of the same",
 }
-"""How well a finding is supported by the sources that were given; not whether they are right."""
+"""How well the given sources support a finding; not whether they are right."""
 
 
-class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of a source stands in the report."""
+class SourceFidelity(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of a source the report quotes."""
 
     level: Rung
     tokens_from: int
@@ -48,60 +47,60 @@ class CitedSource(msgspec.Struct, frozen=True, kw_only=True):
     published: float | None = None
     provenance: str = ""
     note: str = ""
-    fidelity: Fidelity
+    fidelity: SourceFidelity
 
     @property
     def name(self) -> str:
-        """What it was given as."""
+        """Return the path, URL or ref as given."""
         return self.url or self.path or self.ref
 
 
-class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
-    """A source that was given and could not be read, or repeats another."""
+class SkippedSource(msgspec.Struct, frozen=True, kw_only=True):
+    """A source that could not be read or repeats another."""
 
     name: str
     note: str
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """A cited report."""
+    """A report with quotations."""
 
     version: int = VERSION
     run: str = ""
-    """The run that made it: its record in the store says where each source was read."""
+    """The name of the run, whose record in the store has the origin of each source."""
     question: str
     sub_questions: tuple[str, ...]
     model: str = ""
-    """Who wrote the summary and the claims; empty: every claim is a quotation."""
+    """The model that wrote summary and claims; empty if every claim is a quotation."""
     created: float | None = None
-    summary: tuple[Statement, ...] = ()
+    summary: tuple[SummarySentence, ...] = ()
     findings: tuple[Finding, ...] = ()
     confidence: dict[str, str] = msgspec.field(default_factory=lambda: dict(CONFIDENCE))
-    """What is meant by the confidence of a finding."""
+    """The meaning of each confidence level."""
     sources: tuple[CitedSource, ...] = ()
-    """Those that a finding quotes, and no others."""
-    left_out: tuple[LeftOut, ...] = ()
+    """The sources that a finding quotes."""
+    left_out: tuple[SkippedSource, ...] = ()
     sources_read: int = 0
     source_tokens: int = 0
-    """Of all sources that were read: what their text would have cost in a prompt."""
+    """Tokens of all sources read: their cost in a prompt."""
     findings_left_out: int = 0
-    """Findings for which the budget had no room."""
+    """Number of findings that exceeded the budget."""
     budget: int = 0
     brief: bool = False
-    """Whether the Markdown only counts sources that were left out, to have room for findings."""
-    usage: Usage = Usage()
+    """Whether the Markdown only counts the sources left out, to have room for findings."""
+    usage: ModelUsage = ModelUsage()
     warnings: tuple[str, ...] = ()
 
     def dump(self) -> bytes:
-        """The report as JSON."""
+        """Return the report as JSON."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
 
     @classmethod
     def load(cls, data: bytes | str) -> Report:
-        """A report from the JSON that `dump` wrote.
+        """Return a report from the JSON that `dump` wrote.
 
         Raises:
-            ResearchError: it is none.
+            ResearchError: if it is not a report.
         """
         try:
             report = msgspec.json.decode(data, type=cls)
@@ -118,15 +117,17 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return f"<Report {len(self.findings)} findings of {len(self.sources)} sources>"
 
 
-def left_out_of(entries: Iterable[SourceEntry]) -> tuple[LeftOut, ...]:
-    """The entries that are not searched, with the reasons."""
+def skipped_sources(entries: Iterable[SourceEntry]) -> tuple[SkippedSource, ...]:
+    """Return the entries that are not searched, with the reasons."""
     return tuple(
-        LeftOut(name=entry.name, note=entry.note) for entry in entries if entry.status != "read"
+        SkippedSource(name=entry.name, note=entry.note)
+        for entry in entries
+        if entry.status != "read"
     )
 
 
-def cited(entry: SourceEntry, fidelity: Fidelity) -> CitedSource:
-    """An entry as the report lists it."""
+def cited_source(entry: SourceEntry, fidelity: SourceFidelity) -> CitedSource:
+    """Return an entry as the report lists it."""
     is_url = entry.origin in ("url", "search")
     return CitedSource(
         id=entry.id,

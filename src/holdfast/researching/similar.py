@@ -1,8 +1,8 @@
-"""Sources that say nearly the same, found in one pass over their words.
+"""Find sources with nearly the same text in one pass over their words.
 
-similar: beside walking. A text is known by the smallest hashes of its runs of four words, which are
-a fair sample of all of them; two texts are compared only if they share one of the first few. Work
-is linear: of many that share a hash, a few are looked at.
+A text is represented by the smallest hashes of its runs of four words, which are a fair sample of
+all runs. Texts are compared only if they share one of the first few hashes, and only with a few
+texts per hash, so that the work stays linear.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from holdfast.search.words import number_of, words_of
 
 NEARLY = 0.8
-"""The share of runs that two texts must have in common to be one voice: a page and its mirror, an
-article and its reprint have nine tenths, two articles on one event a few hundredths."""
+"""Share of common runs above which one text repeats another. A mirrored page or a reprint shares
+nine tenths, two articles about one event a few hundredths."""
 _SKETCH = 128
 _LOOKED_UP = 24
 _MOST_COMPARED = 8
@@ -28,7 +28,7 @@ Sketch = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 def sketch(text: str) -> Sketch:
-    """The smallest hashes of a text's runs of words; empty for a text of a few words."""
+    """Return the smallest hashes of a text's runs of words; empty for a short text."""
     words = words_of(text[:_MOST_CHARACTERS].lower())
     if len(words) < _FEWEST_WORDS:
         return np.empty(0, np.uint64)
@@ -39,8 +39,8 @@ def sketch(text: str) -> Sketch:
     return hashes[:_SKETCH]
 
 
-def alike(first: Sketch, second: Sketch) -> float:
-    """The share of runs that two texts have in common, as far as their sketches tell."""
+def similarity(first: Sketch, second: Sketch) -> float:
+    """Return the share of runs that two texts have in common, estimated from their sketches."""
     union = np.union1d(first, second)[:_SKETCH]
     if not len(union):
         return 0.0
@@ -48,21 +48,24 @@ def alike(first: Sketch, second: Sketch) -> float:
     return float(np.isin(union, common, assume_unique=True).sum()) / len(union)
 
 
-class Voices:
-    """Texts that were heard, each by its name; tells of a new one whom it repeats."""
+class NearDuplicates:
+    """Known texts by name; finds the one that a new text repeats."""
 
     def __init__(self) -> None:
         self._sketches: dict[str, Sketch] = {}
         self._holders: dict[int, list[str]] = {}
 
     def add(self, name: str, text_sketch: Sketch) -> tuple[str, float]:
-        """The text that this one repeats, and the share of it; an empty name if it is new."""
+        """Return the text that this one repeats and the share; an empty name if it is new."""
         if not len(text_sketch):
             return "", 0.0
         first = [int(number) for number in text_sketch[:_LOOKED_UP]]
         candidates = {other for number in first for other in self._holders.get(number, ())}
         nearest = max(
-            ((alike(text_sketch, self._sketches[other]), other) for other in sorted(candidates)),
+            (
+                (similarity(text_sketch, self._sketches[other]), other)
+                for other in sorted(candidates)
+            ),
             default=(0.0, ""),
         )
         if nearest[0] >= NEARLY:

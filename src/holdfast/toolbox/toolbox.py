@@ -116,7 +116,7 @@ class Toolbox:
             stored = await self.tool(name, server)
             if not stored.offered and not stored.renamed_from:
                 raise ToolError(
-                    "nothing of this tool waits to be accept_offer",
+                    "nothing of this tool waits to be accepted",
                     where=name[:100],
                     fix="See `holdfast tools list --changed`.",
                 )

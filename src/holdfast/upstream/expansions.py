@@ -16,11 +16,11 @@ import msgspec
 from holdfast.cite import count
 from holdfast.engine import Expanded, Holdfast
 from holdfast.errors import EditError, ExpandError, StoreError
-from holdfast.expand import ExpandOptions, parse_call, recalling
+from holdfast.expand import ExpandOptions, parse_call, turn_recall
 from holdfast.expand.calls import nearest_ref
 from holdfast.expand.expansion import NO_REF, UNKNOWN_REF, refusal
-from holdfast.expand.finding import CALLERS, FINDERS
 from holdfast.expand.tool import call_of
+from holdfast.expand.tool_search import CALLERS, FINDERS
 from holdfast.faults import Faults
 from holdfast.quoting import MEMORY, NO_MORE, NO_STORE, NOT_OPENED, NOTHING_SAID, SHOWN_ABOVE
 from holdfast.store.deadline import store_deadline
@@ -420,8 +420,8 @@ class Expansions:
 
     async def _opened_part(self, call: Call, most: int, shown: set[_Shown]) -> _Part:
         try:
-            if call.name in (recalling.NAME, recalling.OTHER_NAME):
-                return await self._recalled(recalling.parse_query(call.arguments), most)
+            if call.name in (turn_recall.NAME, turn_recall.OTHER_NAME):
+                return await self._recalled(turn_recall.parse_query(call.arguments), most)
             if self._finder is not None and call.name in FINDERS | CALLERS:
                 return _Part(await self._finder.answer(call, most))
             return await self._expanded(call, most, shown)
@@ -522,7 +522,7 @@ def _none_hidden(_: str) -> bool:
 
 
 def _wanted(call: Call) -> int:
-    if call.name in (recalling.NAME, recalling.OTHER_NAME):
+    if call.name in (turn_recall.NAME, turn_recall.OTHER_NAME):
         return _RECALLED
     if call.name in FINDERS | CALLERS:
         return _FOUND

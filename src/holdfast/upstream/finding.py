@@ -15,7 +15,7 @@ from typing import Any
 
 from holdfast.cite import count
 from holdfast.errors import ExpandError
-from holdfast.expand.finding import CALLERS, parse_search, parse_tool_call
+from holdfast.expand.tool_search import CALLERS, parse_search, parse_tool_call
 from holdfast.fitting.found_tools import load_found
 from holdfast.fitting.options import LazyRules
 from holdfast.models.protocol import Embedder

@@ -15,7 +15,7 @@ import msgspec
 
 from holdfast.engine import Holdfast, Session, ToolUse
 from holdfast.errors import BudgetExceededError, ContextOptimizationError, StoreError
-from holdfast.expand.finding import FINDERS
+from holdfast.expand.tool_search import FINDERS
 from holdfast.faults import Faults
 from holdfast.fitting import FitOptions, Fitted
 from holdfast.fitting.tool_directory import deferred_tools

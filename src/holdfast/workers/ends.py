@@ -8,7 +8,7 @@ citation states that it shows the ends only, and why.
 from __future__ import annotations
 
 from holdfast.cite import BRIEF, Citation, CitingRules, Excerpt, count
-from holdfast.cite.composing import Composed, citation_of
+from holdfast.cite.composition import CitationText, citation_of
 from holdfast.condense.places import with_unit
 from holdfast.errors import PrivacyError
 from holdfast.expand.tool import call_of
@@ -69,7 +69,7 @@ def cite_ends(data: bytes, reason: str, rules: CitingRules, tool: str = "") -> C
         meta={"tool": tool} if tool else {},
         ttl_seconds=rules.ttl_seconds,
     )
-    composed = Composed(text, title, used, excerpts, "lines", total)
+    composed = CitationText(text, title, used, excerpts, "lines", total)
     return citation_of(content, composed, level="ends", reason=reason)
 
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from holdfast.allocate.manager import counter_of
+from holdfast.allocate.manager import token_counter
 from holdfast.settings import Settings
 from holdfast.tokens import ModelContextRegistry
 from tests.allocate.made import read_prompt
@@ -36,7 +36,7 @@ def test_sources_are_packed_into_a_prompt_that_fits(cli: Cli, sources: list[str]
         "research", "pack", *sources, "--question", "How high was the Elbe?", "--budget", "700"
     )
     assert result.code == 0
-    assert counter_of("")(result.out) <= 700
+    assert token_counter("")(result.out) <= 700
     shown = read_prompt(result.out)
     assert "8.76 metres" in shown[sources[0]].text
     assert shown[sources[2]].text == "Short."
@@ -56,7 +56,7 @@ def test_the_record_goes_with_the_prompt_as_json(cli: Cli, sources: list[str]) -
     levels = {name: shown.level for name, shown in read_prompt(packed["text"]).items()}
     records = packed["fidelity"].values()
     assert levels == {r["source_id"]: r["level"] for r in records if not r["dropped"]}
-    assert packed["tokens"] == counter_of("")(packed["text"]) <= 700
+    assert packed["tokens"] == token_counter("")(packed["text"]) <= 700
     assert (packed["phase"], packed["strategy"]) == ("analysis", "best_total")
 
 

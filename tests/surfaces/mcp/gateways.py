@@ -16,7 +16,7 @@ from holdfast.engine import Holdfast
 from holdfast.settings import Settings
 from holdfast.surfaces.mcp.config import ServerSpec
 from holdfast.surfaces.mcp.gateway import Gateway, GatewayOptions
-from holdfast.surfaces.mcp.serving import gateway_server
+from holdfast.surfaces.mcp.handlers import gateway_server
 
 DEMO = str(Path(__file__).with_name("demo_server.py"))
 ERAS = ("legacy", "2026-07-28")

@@ -20,8 +20,8 @@ from starlette.routing import Mount
 
 from holdfast.settings import Settings
 from holdfast.surfaces.mcp.config import ServerSpec
-from holdfast.surfaces.mcp.running import http_app
-from holdfast.surfaces.mcp.serving import gateway_server
+from holdfast.surfaces.mcp.handlers import gateway_server
+from holdfast.surfaces.mcp.server_runner import http_app
 from tests.surfaces.mcp.addresses import (
     PATHS,
     Forgetful,

@@ -13,7 +13,7 @@ from mcp import Client
 
 from holdfast.engine import Holdfast
 from holdfast.settings import Settings
-from holdfast.surfaces.mcp.serving import own_server
+from holdfast.surfaces.mcp.handlers import own_server
 from tests.surfaces.harness import Cli
 from tests.surfaces.mcp.test_gateway import words
 

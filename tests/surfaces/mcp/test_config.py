@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import SettingsError
-from holdfast.surfaces.mcp.config import ServerSpec, entry_of, parse_config, with_server
+from holdfast.surfaces.mcp.config import ServerSpec, build_entry, parse_config, with_server
 from tests.surfaces.harness import Cli
 
 
@@ -110,8 +110,8 @@ def test_any_json_is_servers_or_a_settings_error(value: Any) -> None:
 
 
 def test_an_address_that_speaks_sse_is_added_as_such() -> None:
-    assert entry_of(["https://a.example/sse"], {}, {})["type"] == "sse"
-    assert entry_of(["https://a.example/mcp"], {}, {})["type"] == "http"
+    assert build_entry(["https://a.example/sse"], {}, {})["type"] == "sse"
+    assert build_entry(["https://a.example/mcp"], {}, {})["type"] == "http"
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_what_a_server_cannot_take_is_refused_and_not_dropped(
     target: list[str], env: dict[str, str], headers: dict[str, str]
 ) -> None:
     with pytest.raises(SettingsError):
-        entry_of(target, env, headers)
+        build_entry(target, env, headers)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "../x", "-x", "a\nb", "a" * 65])

@@ -16,9 +16,9 @@ from holdfast.engine import Holdfast
 from holdfast.errors import SettingsError
 from holdfast.settings import Settings
 from holdfast.store import Scope
-from holdfast.surfaces.mcp.gateway import window_of
-from holdfast.surfaces.mcp.running import check_address, http_app, serve_http
-from holdfast.surfaces.mcp.serving import own_server
+from holdfast.surfaces.mcp.gateway import model_window
+from holdfast.surfaces.mcp.handlers import own_server
+from holdfast.surfaces.mcp.server_runner import check_address, http_app, serve_http
 from tests.store.harness import content
 from tests.surfaces.harness import Cli
 from tests.surfaces.mcp.gateways import ERAS, gateway_over, host_of, in_memory, specs
@@ -67,7 +67,7 @@ def test_the_engine_is_served_as_tools_with_schemas(era: str) -> None:
 def test_stored_contents_are_listed_page_by_page(
     stored: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.surfaces.mcp.serving._PAGE", 2)
+    monkeypatch.setattr("holdfast.surfaces.mcp.handlers._PAGE", 2)
 
     async def main() -> None:
         async with (
@@ -119,7 +119,7 @@ def test_the_directory_follows_its_limit() -> None:
 def test_results_are_long_by_the_window_that_is_set() -> None:
     async def main(window: int) -> bool:
         way = in_memory({"demo": demo()})
-        chosen = window_of(Settings(request_limit=window))
+        chosen = model_window(Settings(request_limit=window))
         async with (
             gateway_over(specs("demo"), way=way, listing="all", window=chosen) as gateway,
             host_of(gateway) as host,
@@ -130,7 +130,7 @@ def test_results_are_long_by_the_window_that_is_set() -> None:
 
     assert asyncio.run(main(1_000))
     assert not asyncio.run(main(0))
-    assert window_of(Settings()) == 200_000
+    assert model_window(Settings()) == 200_000
 
 
 @pytest.mark.parametrize(
@@ -147,8 +147,8 @@ def test_the_command_says_how_tools_are_listed_and_where_hosts_connect(
     async def serve_http(*how: object, host: str, port: int) -> None:
         served.append((how[-1], host, port))
 
-    cli.monkeypatch.setattr("holdfast.surfaces.mcp.running.serve_pipe", serve)
-    cli.monkeypatch.setattr("holdfast.surfaces.mcp.running.serve_http", serve_http)
+    cli.monkeypatch.setattr("holdfast.surfaces.mcp.server_runner.serve_pipe", serve)
+    cli.monkeypatch.setattr("holdfast.surfaces.mcp.server_runner.serve_http", serve_http)
     assert cli("mcp", *flags).code == 0
     assert cli("mcp", *flags, "--http").code == 0
     assert cli("mcp", *flags, "--http", "--host", "::1", "--port", "9").code == 0

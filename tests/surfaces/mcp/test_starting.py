@@ -17,10 +17,10 @@ from mcp.client._memory import InMemoryTransport
 from mcp.server.lowlevel.server import Server
 from mcp.server.mcpserver import MCPServer
 
-from holdfast.surfaces.mcp import acquaintance, link
-from holdfast.surfaces.mcp.acquaintance import LIST_SECONDS
+from holdfast.surfaces.mcp import link, server_starts
 from holdfast.surfaces.mcp.config import ServerSpec
 from holdfast.surfaces.mcp.gateway import Gateway
+from holdfast.surfaces.mcp.server_starts import LIST_SECONDS
 from tests.surfaces.mcp.gateways import gateway_over, host_of, hosted, in_memory, specs
 from tests.surfaces.mcp.hostile_server import WAYS
 from tests.surfaces.mcp.test_gateway import demo, words
@@ -69,7 +69,7 @@ def test_twenty_servers_that_never_answer_hold_up_the_first_list_once_and_briefl
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert LIST_SECONDS <= 1.0
-    monkeypatch.setattr(acquaintance, "LIST_SECONDS", 0.3)
+    monkeypatch.setattr(server_starts, "LIST_SECONDS", 0.3)
     waits: list[float] = []
     wait = asyncio.wait
 
@@ -128,7 +128,7 @@ def test_a_server_that_comes_up_later_is_told_and_listed() -> None:
 def test_what_is_cached_is_listed_at_once_beside_a_server_that_never_answers(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(acquaintance, "LIST_SECONDS", 3_600)
+    monkeypatch.setattr(server_starts, "LIST_SECONDS", 3_600)
     store = f"sqlite:///{tmp_path / 'holdfast.db'}"
 
     async def main(*names: str) -> list[str]:
@@ -198,7 +198,7 @@ def test_a_host_that_lists_but_once_can_find_what_comes_up_later() -> None:
             assert "demo__echo" in words(found)
             asked = {"name": "demo__echo", "arguments": {"text": "hello"}}
             assert words(await host.call_tool("call_tool", asked)) == "hello"
-            assert gateway.catalog.is_whole  # who lists again gets the tools themselves
+            assert gateway.catalog.lists_all  # who lists again gets the tools themselves
 
     asyncio.run(main())
 
@@ -208,7 +208,7 @@ def test_a_server_that_advertises_lists_it_does_not_have_gives_the_others(
     way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(link, "OPTIONAL_LIST_SECONDS", 0.05)
-    monkeypatch.setattr(acquaintance, "LIST_SECONDS", 3_600)
+    monkeypatch.setattr(server_starts, "LIST_SECONDS", 3_600)
     spec = ServerSpec(name="bad", command=sys.executable, args=(HOSTILE, way))
 
     async def main() -> list[str]:
@@ -226,7 +226,7 @@ def test_a_server_that_advertises_lists_it_does_not_have_gives_the_others(
 
 
 def test_who_gives_up_starts_returns_once_they_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acquaintance, "LIST_SECONDS", 0.01)
+    monkeypatch.setattr(server_starts, "LIST_SECONDS", 0.01)
 
     def starts() -> list[str]:
         return [name for task in asyncio.all_tasks() if "_try_start" in (name := repr(task))]
@@ -236,7 +236,7 @@ def test_who_gives_up_starts_returns_once_they_have_ended(monkeypatch: pytest.Mo
         async with gateway_over(specs("a", "b"), way=way) as gateway, host_of(gateway) as host:
             await host.list_tools()
             assert len(starts()) == 2
-            await gateway.acquaintance.close()
+            await gateway.starts.close()
             assert starts() == []
 
     asyncio.run(main())

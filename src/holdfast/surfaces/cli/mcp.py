@@ -23,7 +23,7 @@ from ._text import print_text
 
 if TYPE_CHECKING:
     from holdfast.surfaces.mcp.config import ServerSpec
-    from holdfast.surfaces.mcp.trying import Answered, Tried
+    from holdfast.surfaces.mcp.server_trial import CallTrial, ServerTrial
 
 
 app = typer.Typer(cls=CommandGroup, rich_markup_mode=None)
@@ -86,14 +86,14 @@ def _mcp(
     )
     settings, scope = context.settings, context.scope
     specs = _specs(config) if config else None
-    from holdfast.surfaces.mcp import running  # noqa: PLC0415 - the SDK takes 2 s to load
+    from holdfast.surfaces.mcp import server_runner  # noqa: PLC0415 - the SDK takes 2 s to load
 
     if http:
-        running.check_address(host, settings)  # before the address is announced
+        server_runner.check_address(host, settings)  # before the address is announced
         remark(f"Holdfast serves MCP at http://{host}:{port}/mcp")
-        serving = running.serve_http(settings, specs, scope, listing, host=host, port=port)
+        serving = server_runner.serve_http(settings, specs, scope, listing, host=host, port=port)
     else:
-        serving = running.serve_pipe(settings, specs, scope, listing)
+        serving = server_runner.serve_pipe(settings, specs, scope, listing)
     asyncio.run(serving)
 
 
@@ -159,13 +159,13 @@ def add(
       holdfast mcp add github https://api.example.com/mcp --header 'Authorization: Bearer ${TOKEN}'
     """
     from holdfast.surfaces.mcp.config import (  # noqa: PLC0415
-        entry_of,
+        build_entry,
         parse_config,
         with_server,
     )
 
     path = Path(config or _DEFAULT_FILE).expanduser().resolve()
-    entry = entry_of(target, _pairs(env, "="), _pairs(header, ":"))
+    entry = build_entry(target, _pairs(env, "="), _pairs(header, ":"))
     try:
         after = with_server(path.read_bytes() if path.exists() else b"", name, entry)
         specs = parse_config(after, str(path), environment_for_programs())
@@ -197,11 +197,11 @@ def try_one(
     Examples:
       holdfast mcp test time --config mcp.json
     """
-    from holdfast.surfaces.mcp.trying import try_server  # noqa: PLC0415 - the SDK loads for 2 s
+    from holdfast.surfaces.mcp.server_trial import try_server  # noqa: PLC0415 - the SDK loads for 2 s
 
     settings = context.settings
     spec, scope = _named(config, name), context.scope
-    tried: Tried = asyncio.run(try_server(spec, settings, scope, remark))
+    tried: ServerTrial = asyncio.run(try_server(spec, settings, scope, remark))
 
     def draw(console: Console) -> None:
         remark(f"{tried.version or name}, protocol {tried.protocol}, {tried.seconds:.1f} s")
@@ -230,7 +230,7 @@ def call(
     Examples:
       holdfast mcp call time get_current_time '{"timezone": "Europe/Berlin"}'
     """
-    from holdfast.surfaces.mcp.trying import call_tool  # noqa: PLC0415 - the SDK loads for 2 s
+    from holdfast.surfaces.mcp.server_trial import call_tool  # noqa: PLC0415 - the SDK loads for 2 s
 
     settings = context.settings
     try:
@@ -244,7 +244,7 @@ def call(
             fix=f"Quote them, such as {_EXAMPLE_ARGUMENTS}; {{}} means no arguments.",
         )
     spec, scope = _named(config, name), context.scope
-    answered: Answered = asyncio.run(call_tool(spec, settings, scope, tool, decoded, remark))
+    answered: CallTrial = asyncio.run(call_tool(spec, settings, scope, tool, decoded, remark))
     context.emit(answered.result, lambda console: print_text(console, answered.text))
     if answered.is_error:
         raise typer.Exit(1)

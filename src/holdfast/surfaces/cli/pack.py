@@ -23,8 +23,8 @@ from holdfast.allocate import (
     budget_of_phase,
     priorities,
 )
-from holdfast.allocate.manager import counter_of
-from holdfast.allocate.strategy import strategy_named
+from holdfast.allocate.manager import token_counter
+from holdfast.allocate.strategy import find_strategy
 from holdfast.budget import PhaseBudget
 from holdfast.errors import HoldfastError
 from holdfast.models.embedding import open_embedder
@@ -99,13 +99,13 @@ def pack(
       holdfast research pack a.md b.md --budget 2000 --strategy priority_first --json
     """
     settings = context.settings
-    strategy_named(strategy)  # reject an unknown name before reading anything
+    find_strategy(strategy)  # reject an unknown name before reading anything
     room = _room(budget, model, phase, settings)
     state = ContentState(query=question)
     items = _prioritised(_items(files, settings), state)
 
     async def work(opened: Store) -> AllocationResult:
-        count = counter_of(model)
+        count = token_counter(model)
         summarizer = ContentSummarizer(settings, counted=count)
         manager = ContextBudgetManager(
             settings, summarizer, store=opened, scope=context.scope, count=count

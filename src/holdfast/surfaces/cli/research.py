@@ -29,7 +29,13 @@ from .pack import pack
 from .summarise import summarise
 
 if TYPE_CHECKING:
-    from holdfast.researching import PhaseProgress, Progress, Report, Researched, Verified
+    from holdfast.researching import (
+        PhaseProgress,
+        Progress,
+        Report,
+        ResearchResult,
+        VerificationResult,
+    )
 
 Format = Literal["md", "html", "json"]
 _SUFFIXES: dict[str, Format] = {".md": "md", ".html": "html", ".htm": "html", ".json": "json"}
@@ -140,7 +146,7 @@ def ask(
     stdin = read_text(_STDIN, settings) if _STDIN in sources else ""
     limits = SourceLimits(allow_urls=settings.allow_urls, at_once=settings.parallel_calls)
 
-    async def work(opened: Store) -> Researched:
+    async def work(opened: Store) -> ResearchResult:
         workers = Workers(work_limits(settings))
         engine = Holdfast(opened, context.scope, options=fit_options(settings), workers=workers)
         with _bars(settings) as progress:
@@ -196,7 +202,7 @@ def verify_report(
     settings = context.settings
     report = Report.load(read_content(file, settings))
 
-    async def work(opened: Store) -> Verified:
+    async def work(opened: Store) -> VerificationResult:
         return await verify(report, opened, context.scope)
 
     verified = context.run(work)
@@ -236,12 +242,12 @@ def forget_run(
       holdfast research forget report.json
       holdfast research forget research-0123456789abcdef
     """
-    from holdfast.researching import Forgotten, Report, forget  # noqa: PLC0415 - see `ask`
+    from holdfast.researching import ForgetResult, Report, forget  # noqa: PLC0415 - see `ask`
 
     settings = context.settings
     name = run if run.startswith(_RUN) else Report.load(read_content(run, settings)).run
 
-    async def work(opened: Store) -> Forgotten:
+    async def work(opened: Store) -> ForgetResult:
         return await forget(name, opened, context.scope)
 
     forgotten = context.run(work)

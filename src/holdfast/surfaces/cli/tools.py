@@ -12,7 +12,7 @@ from rich.table import Column
 from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, ToolError
 from holdfast.store.tool_store import StoredTool
-from holdfast.surfaces.mcp.catalog import is_waiting, waiting
+from holdfast.surfaces.mcp.catalog import has_pending_change, pending_change
 
 from ._context import OUTPUT, WORKSPACE, CommandContext, YesOption, shared_options
 from ._groups import CommandGroup
@@ -224,11 +224,13 @@ def accept(
         if names:
             changes = [await toolbox.tool(name, server) for name in names]
         else:
-            changes = [tool for tool in await _tools_of(toolbox, server) if is_waiting(tool)]
+            changes = [
+                tool for tool in await _tools_of(toolbox, server) if has_pending_change(tool)
+            ]
         if not preview:
             for tool in changes:
                 await toolbox.accept(tool.name, tool.server)
-        return [waiting(tool) for tool in changes]
+        return [pending_change(tool) for tool in changes]
 
     rows = context.run_engine(work)
 

@@ -1,8 +1,7 @@
-"""What was learnt of a server the last time it ran, so that the gateway can list before it starts.
+"""Server cards: the definitions from a server's last run, listed before it starts.
 
-cards: after config; it knows no protocol. A card holds the definitions that a server gave, as it
-gave them, within bounds. It is kept in the store beside the summaries, under the fingerprint of its
-server: another program or address under the same name is another server.
+A card holds the server's definitions unchanged, within limits. It is stored under the fingerprint
+of the server, so that another program or address under the same name has no card.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from holdfast.store import Scope, Store
 from holdfast.surfaces.mcp.config import ServerSpec
 
 MOST_DEFINITIONS = 2_000
-"""Of each kind that a server may have; those behind them are left out, and that is said."""
+"""Maximum definitions of each kind; the rest is dropped and counted."""
 MOST_DEFINITION_BYTES = 100_000
-"""Of one definition, as JSON; a larger one is left out."""
+"""Maximum size of a definition as JSON; larger ones are dropped."""
 _LONGEST_TEXT = 4_000
 
 
@@ -35,9 +34,9 @@ class ServerCard(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     """The server's own name and version."""
     left_out: int = 0
-    """Definitions over the bounds."""
+    """Number of definitions dropped because of the limits."""
     at: float = 0.0
-    """When it was learnt."""
+    """When it was read."""
 
     def __repr__(self) -> str:
         return f"<ServerCard of {len(self.tools)} tools>"
@@ -46,13 +45,13 @@ class ServerCard(msgspec.Struct, frozen=True, kw_only=True):
 def card(
     lists: dict[str, Iterable[dict[str, Any]]], *, instructions: str, **what: Any
 ) -> ServerCard:
-    """A card of what a server gave, within bounds."""
+    """Return a card of a server's lists, within the limits."""
     fields: dict[str, Any] = {}
     left_out = 0
     for kind, definitions in lists.items():
-        every = list(definitions)
-        small = [each for each in every if _is_small(each)][:MOST_DEFINITIONS]
-        left_out += len(every) - len(small)
+        all_definitions = list(definitions)
+        small = [each for each in all_definitions if _is_small(each)][:MOST_DEFINITIONS]
+        left_out += len(all_definitions) - len(small)
         fields[kind] = tuple(small)
     return ServerCard(
         **fields, instructions=instructions[:_LONGEST_TEXT], left_out=left_out, **what
@@ -71,16 +70,16 @@ class Cards:
         self._scope = scope
 
     async def get(self, spec: ServerSpec) -> ServerCard | None:
-        """What is known of a server; None if it never ran here."""
+        """Return a server's card; None if it never ran here."""
         try:
             data = await self._store.summary(self._scope, _key(spec))
             return None if data is None else msgspec.json.decode(data, type=ServerCard)
         except (HoldfastError, msgspec.MsgspecError):
-            return None  # what cannot be read is learnt anew
+            return None  # an unreadable card is replaced at the next start
 
-    async def put(self, spec: ServerSpec, learnt: ServerCard) -> None:
-        """Keep what was learnt of a server."""
-        await self._store.put_summary(self._scope, _key(spec), msgspec.json.encode(learnt))
+    async def put(self, spec: ServerSpec, server_card: ServerCard) -> None:
+        """Store a server's card."""
+        await self._store.put_summary(self._scope, _key(spec), msgspec.json.encode(server_card))
 
 
 def _key(spec: ServerSpec) -> str:

@@ -1,17 +1,13 @@
-"""What hosts are shown of the servers' tools: all of them, or a directory and a way to find them.
+"""The tools that hosts see: all of them, or a directory with a tool to search it.
 
-catalog: after pins, before gateway; it knows no connection. A host that sends every schema with
-every request pays for each; one that has a directory must look before it calls, and may not (of six
-sessions two found a deferred tool that all six used when it was listed). So few tools are listed
-and many are found: what the schemas cost decides, unless the owner does. A tool is called by its
-server's name and its own, for two servers may have one of the same name, and a later one must not
-take the place of an earlier; nor may any take that of the tool which opens refs.
+Hosts send every schema with every request; with a directory, models must search first and may not
+(in two of six sessions a deferred tool was found that all six used when it was listed). So the cost
+of the schemas decides, unless the owner does. Tools are named server__tool, since two servers may
+have equal names.
 
-Which definition of a tool is in force: the one that was pinned, until another is accepted. The
-toolbox keeps what a server first said of a tool; the card says what it says now. Where the two
-differ, hosts go on seeing what was pinned, for whoever took a server over would begin with its
-descriptions. A tool that has only another name keeps the old one for hosts, and is called by the
-new: rules that people wrote for the old name go on holding.
+The pinned definition of a tool stays in force until a change is accepted, because whoever takes
+over a server would begin with its descriptions. A renamed tool keeps its old name for hosts, so
+that permission rules for it keep working.
 """
 
 from __future__ import annotations
@@ -35,38 +31,38 @@ from holdfast.toolbox.tool import Tool, read_tool, read_valid_tools
 Pinned = Mapping[ToolKey, StoredTool]
 
 
-class InForce(NamedTuple):
-    """A tool by the definition that holds."""
+class EffectiveTool(NamedTuple):
+    """A tool with the definition in force."""
 
     tool: Tool
     definition: dict[str, Any]
     own_name: str
-    """As its server calls it now."""
+    """The server's current name for it."""
     change: str
-    """What its server says otherwise than what is pinned; empty if nothing."""
+    """How the server's definition differs from the pinned one; empty if it does not."""
 
 
-def in_force(card: ServerCard, server: str, pinned: Pinned) -> Iterator[InForce]:
-    """The tools that a server gives, each by the definition that holds."""
+def effective_tools(card: ServerCard, server: str, pinned: Pinned) -> Iterator[EffectiveTool]:
+    """Yield a server's tools with their definitions in force."""
     tools, _ = read_valid_tools(card.tools, server)
-    given = {definition["name"]: definition for definition in card.tools}
+    current = {definition["name"]: definition for definition in card.tools}
     for tool in tools:
         stored = pinned.get(tool.key)
-        if stored is None:  # it will be pinned as it is
-            yield InForce(tool, given[tool.name], tool.name, "")
+        if stored is None:  # it will be pinned unchanged
+            yield EffectiveTool(tool, current[tool.name], tool.name, "")
             continue
-        definition, change = given[tool.name], ""
+        definition, change = current[tool.name], ""
         if stored.hash != tool.hash:
             definition, change = orjson.loads(stored.definition), "changed"
         former = stored.renamed_from
-        if former and former not in given and (server, former) in pinned:
+        if former and former not in current and (server, former) in pinned:
             definition, change = {**definition, "name": former}, f"renamed from {former}"
         in_place = read_tool(definition, server) if change else tool
-        yield InForce(in_place, definition, tool.name, change)
+        yield EffectiveTool(in_place, definition, tool.name, change)
 
 
-def waiting(stored: StoredTool) -> dict[str, Any]:
-    """What of a pinned tool waits to be accepted, for people: what holds, and what would."""
+def pending_change(stored: StoredTool) -> dict[str, Any]:
+    """Return a pinned tool's pending change for people: the current definition and the new one."""
     return {
         "server": stored.server,
         "tool": stored.name,
@@ -76,8 +72,8 @@ def waiting(stored: StoredTool) -> dict[str, Any]:
     }
 
 
-def is_waiting(stored: StoredTool) -> bool:
-    """Whether its server says something of a tool that nobody has accepted."""
+def has_pending_change(stored: StoredTool) -> bool:
+    """Return whether a tool has a change that nobody has accepted."""
     return bool(stored.offered or stored.renamed_from)
 
 
@@ -90,31 +86,31 @@ SEPARATOR = "__"
 _LONGEST_NAMES = 1_000
 
 
-class Entry(NamedTuple):
-    """A tool as hosts know it, and where it is."""
+class CatalogEntry(NamedTuple):
+    """A tool as hosts see it, and its server."""
 
     name: str
-    """With its server's."""
+    """Including the server's name."""
     server: str
     own_name: str
-    """As its server knows it."""
+    """The name on its server."""
     definition: dict[str, Any]
-    """As its server gave it when it was pinned."""
+    """The pinned definition."""
     tool: Tool
     change: str
-    """What its server says otherwise now; empty if nothing."""
+    """The server's pending change; empty if there is none."""
     flags: tuple[str, ...]
     is_pinned: bool
-    """Listed in full, whatever else is."""
+    """Whether it is always listed in full."""
 
     @property
     def schema(self) -> Any:
-        """What its arguments must be."""
+        """Return the schema of its arguments."""
         return self.definition.get("inputSchema")
 
 
 class Catalog:
-    """The tools of all servers at one moment."""
+    """The tools of all servers at one time."""
 
     def __init__(
         self,
@@ -125,49 +121,55 @@ class Catalog:
         listed_tokens: int = 5_000,
         directory_tokens: int = 600,
     ) -> None:
-        """All servers with their cards; one of which nothing is known yet has none."""
+        """`servers` are all servers with their cards; None for a server that never ran."""
         every = list(servers)
-        # Names of a server that stands alone need no server's before them.
+        # With a single server, tools need no server name.
         plain = len(every) == 1 and listing == "all"
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, CatalogEntry] = {}
         for spec, card in every:
             for entry in _entries(spec, card or ServerCard(), pinned, plain=plain):
                 self.entries.setdefault(entry.name, entry)
         self._starting = [spec.name for spec, card in every if card is None and not spec.fault]
         self._directory_tokens = directory_tokens
         self.tokens = sum(entry.tool.tokens for entry in self.entries.values())
-        # A host that lists only once, as some do, must be able to find what servers have that are
-        # still starting: while nobody is known, there is no whole list.
+        # Some hosts list only once and must be able to find the tools of servers that are still
+        # starting. So while no server has a card, there is no full list.
         is_small = self.tokens <= listed_tokens and bool(self.entries or not self._starting)
-        self.is_whole = listing == "all" or (listing == "auto" and is_small)
+        self.lists_all = listing == "all" or (listing == "auto" and is_small)
         """Whether all tools are listed."""
 
     @property
     def tools(self) -> list[Tool]:
-        """All tools, to be searched."""
+        """Return all tools for a search."""
         return [entry.tool for entry in self.entries.values()]
 
-    def listed(self) -> list[dict[str, Any]]:
-        """The definitions that hosts get, in an order that does not change."""
-        shown = [each for each in self.entries.values() if self.is_whole or each.is_pinned]
-        definitions = [_listed(entry) for entry in sorted(shown, key=lambda entry: entry.name)]
-        return definitions if self.is_whole else [*self._ways_in(), *definitions]
+    def definitions(self) -> list[dict[str, Any]]:
+        """Return the definitions for hosts, in a stable order."""
+        entries = [each for each in self.entries.values() if self.lists_all or each.is_pinned]
+        definitions = [
+            _host_definition(entry) for entry in sorted(entries, key=lambda entry: entry.name)
+        ]
+        return definitions if self.lists_all else [*self._search_tools(), *definitions]
 
-    def named(self, name: str) -> Entry | None:
-        """The tool that a name means: its whole name, or its own if no other has it."""
+    def find(self, name: str) -> CatalogEntry | None:
+        """Return the tool with a name: the full name, or its own if it is unambiguous."""
         entry = self.entries.get(name)
         if entry is not None:
             return entry
-        meant = [each for each in self.entries.values() if name in (each.own_name, each.tool.name)]
-        meant = meant or [each for each in self.entries.values() if _loosely(each.name, name)]
-        return meant[0] if len(meant) == 1 else None
+        matches = [
+            each for each in self.entries.values() if name in (each.own_name, each.tool.name)
+        ]
+        matches = matches or [
+            each for each in self.entries.values() if _matches_loosely(each.name, name)
+        ]
+        return matches[0] if len(matches) == 1 else None
 
-    def of(self, hits: Iterable[tuple[str, str]]) -> list[Entry]:
-        """The tools that a search brought, by server and name."""
+    def of(self, hits: Iterable[tuple[str, str]]) -> list[CatalogEntry]:
+        """Return the tools that a search found, by server and name."""
         by_key = {entry.tool.key: entry for entry in self.entries.values()}
         return [by_key[key] for key in hits if key in by_key]
 
-    def _ways_in(self) -> list[dict[str, Any]]:
+    def _search_tools(self) -> list[dict[str, Any]]:
         text = directory(self.tools, self._directory_tokens)
         if self._starting:
             text = f"{text}\nStarting: {', '.join(self._starting)[:_LONGEST_NAMES]}"
@@ -231,8 +233,11 @@ FOUND_SCHEMA: dict[str, Any] = {
 }
 
 
-def described(entries: Iterable[Entry]) -> tuple[str, list[dict[str, Any]]]:
-    """Tools with their schemas, for a model and for programs; their words stand as data."""
+def describe(entries: Iterable[CatalogEntry]) -> tuple[str, list[dict[str, Any]]]:
+    """Return tools with their schemas, as text for a model and values for programs.
+
+    The servers' descriptions are fenced as data.
+    """
     texts, values = [], []
     for entry in entries:
         definition = entry.definition
@@ -243,9 +248,9 @@ def described(entries: Iterable[Entry]) -> tuple[str, list[dict[str, Any]]]:
         if entry.flags:
             value["warnings"] = list(entry.flags)
         values.append(value)
-        shown = {key: value[key] for key in ("description", "inputSchema") if key in value}
+        excerpt = {key: value[key] for key in ("description", "inputSchema") if key in value}
         warning = f" Its own words are suspect: {', '.join(entry.flags)}." if entry.flags else ""
-        body = fenced(msgspec.json.encode(shown).decode())
+        body = fenced(msgspec.json.encode(excerpt).decode())
         texts.append(f"{in_one_line(entry.name)}: what its server says of it.{warning}\n{body}")
     if not texts:
         return f"No tool has to do with this. {FIND} takes other words.", values
@@ -253,26 +258,28 @@ def described(entries: Iterable[Entry]) -> tuple[str, list[dict[str, Any]]]:
     return "\n".join(texts), values
 
 
-def fault_of(entry: Entry, arguments: Mapping[str, Any]) -> str:
-    """Why arguments are not what a tool takes, which of them, and what it takes; empty if they are.
+def describe_argument_faults(entry: CatalogEntry, arguments: Mapping[str, Any]) -> str:
+    """Return why arguments do not match a tool's schema, with the schema; empty if they match.
 
-    A schema that is none is its server's to judge by.
+    With an invalid schema the server decides.
     """
     faults = find_problems(entry.tool, arguments)
     if not faults:
         return ""
     schema = fenced(msgspec.json.encode(entry.schema).decode()[:20_000])
-    told = "\n".join(faults)
-    return f"The arguments are not what {in_one_line(entry.name)} takes:\n{told}\n{schema}"
+    fault_lines = "\n".join(faults)
+    return f"The arguments are not what {in_one_line(entry.name)} takes:\n{fault_lines}\n{schema}"
 
 
-def _entries(spec: ServerSpec, card: ServerCard, pinned: Pinned, *, plain: bool) -> Iterable[Entry]:
-    for tool, definition, own_name, change in in_force(card, spec.name, pinned):
+def _entries(
+    spec: ServerSpec, card: ServerCard, pinned: Pinned, *, plain: bool
+) -> Iterable[CatalogEntry]:
+    for tool, definition, own_name, change in effective_tools(card, spec.name, pinned):
         if not (spec.allows(tool.name) and spec.allows(own_name)):
             continue
         meta = definition.get("_meta")
         always = isinstance(meta, dict) and meta.get(ALWAYS_META) is True
-        yield Entry(
+        yield CatalogEntry(
             tool.name if plain and tool.name != OPENER else tool.full_name,
             spec.name,
             own_name,
@@ -284,8 +291,8 @@ def _entries(spec: ServerSpec, card: ServerCard, pinned: Pinned, *, plain: bool)
         )
 
 
-def _listed(entry: Entry) -> dict[str, Any]:
-    """A definition under the name that hosts know; what reads like an order says so first."""
+def _host_definition(entry: CatalogEntry) -> dict[str, Any]:
+    """Return a definition under the hosts' name; suspect descriptions begin with a warning."""
     definition = {**entry.definition, "name": entry.name}
     if entry.flags:
         words = str(definition.get("description", ""))
@@ -294,6 +301,6 @@ def _listed(entry: Entry) -> dict[str, Any]:
     return definition
 
 
-def _loosely(name: str, asked: str) -> bool:
-    """Models put a host's prefix before a name, or leave a server's out."""
-    return asked.endswith(f"{SEPARATOR}{name}") or name.endswith(f"{SEPARATOR}{asked}")
+def _matches_loosely(name: str, requested: str) -> bool:
+    """Return whether names match except for a host's prefix or a missing server name."""
+    return requested.endswith(f"{SEPARATOR}{name}") or name.endswith(f"{SEPARATOR}{requested}")

@@ -1,10 +1,9 @@
-"""The servers behind the gateway, read from the file that MCP hosts have themselves.
+"""Read the gateway's servers from the file format that MCP hosts use.
 
-config: the first word of mcp; it knows no protocol. The format is that of Claude Code, Claude
-Desktop, Cursor and Gemini CLI (`mcpServers`) and of VS Code (`servers`), so that a host's file can
-be given as it is; fields of a host that mean nothing here are passed over. `${VAR}` in a value is
-what the environment has under that name. One entry that is wrong is a server with a fault: the
-others are served. Values of `env` and `headers` are secrets, and shown nowhere.
+The format is that of Claude Code, Claude Desktop, Cursor and Gemini CLI (`mcpServers`) and of VS
+Code (`servers`); other fields of these hosts are ignored. `${VAR}` is replaced from the
+environment. A wrong entry becomes a server with a fault, and the others work. Values of `env` and
+`headers` are secrets and never shown.
 """
 
 from __future__ import annotations
@@ -28,9 +27,10 @@ Transport = Literal["stdio", "http", "sse"]
 MOST_SERVERS = 200
 _MOST_BYTES = 1_000_000
 _LONGEST_SHOWN = 15
-"""Characters of a part of a path; what is longer may be a key."""
+"""Maximum characters of a path segment that is shown; a longer one may be a key."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-# A default ends where the next variable begins, or each would be read to the end of all.
+# A default ends where the next variable begins; otherwise each would be read to the end of the
+# text.
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^${}]*+))?\}")
 _TRANSPORTS: dict[str, Transport] = {
     "stdio": "stdio",
@@ -43,25 +43,25 @@ _TRANSPORTS: dict[str, Transport] = {
 
 
 class ServerSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """How one server is reached, and what it may do."""
+    """How to reach a server, and which of its tools are allowed."""
 
     name: str
     transport: Transport = "stdio"
     command: str = ""
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
-    """All that its process sees beside PATH, HOME and their like."""
+    """All variables of its process except PATH, HOME and the like."""
     cwd: str = ""
     url: str = ""
     headers: dict[str, str] = {}
     allowed: tuple[str, ...] = ("*",)
-    """Names or patterns of the tools that may be seen and called; `includeTools`."""
+    """Names or patterns of tools that may be listed and called: `includeTools`."""
     forbidden: tuple[str, ...] = ()
-    """The same of those that may not; `excludeTools`."""
+    """Names or patterns of tools that may not: `excludeTools`."""
     always: tuple[str, ...] = ()
-    """The same of those that are listed in full beside the directory; `alwaysLoad`."""
+    """Names or patterns of tools that are always listed in full: `alwaysLoad`."""
     timeout_seconds: float = 60.0
-    """How long a call may take without a sign of progress."""
+    """Maximum duration of a call without progress."""
     fault: str = ""
     """Why it cannot be used; empty if it can."""
 
@@ -70,11 +70,11 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def target(self) -> str:
-        """The program or address, without what may be secret: for people."""
+        """Return the program or URL without secrets, for people."""
         if self.transport == "stdio":
             return self.command
         parts = urlsplit(self.url)
-        # A name and a password may stand before the host, and a key in the path or behind it.
+        # The URL may have credentials before the host and a key in its path or query.
         is_short = all(len(part) <= _LONGEST_SHOWN for part in parts.path.split("/"))
         return (
             f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path if is_short else '/…'}"
@@ -82,21 +82,21 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fingerprint(self) -> str:
-        """Told apart by what is started or called; what was learnt of another is not of this."""
+        """Return a hash of the program or URL; a server with another one has another card."""
         parts = (self.name, self.transport, self.command, *self.args, self.url)
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     def allows(self, tool: str) -> bool:
-        """Whether a tool of this server may be seen and called."""
+        """Return whether a tool of this server may be listed and called."""
         return _any(self.allowed, tool) and not _any(self.forbidden, tool)
 
     def pins(self, tool: str) -> bool:
-        """Whether a tool is listed in full by the owner's wish."""
+        """Return whether the owner wants a tool to be listed in full."""
         return _any(self.always, tool)
 
 
 def read_config(path: Path, environment: Mapping[str, str]) -> list[ServerSpec]:
-    """The servers that a file names, in its order."""
+    """Return the servers of a file, in order."""
     try:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
@@ -114,7 +114,7 @@ def read_config(path: Path, environment: Mapping[str, str]) -> list[ServerSpec]:
 
 
 def parse_config(data: bytes, where: str, environment: Mapping[str, str]) -> list[ServerSpec]:
-    """The servers that the text of such a file names."""
+    """Return the servers of the text of such a file."""
     try:
         document = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
@@ -133,27 +133,27 @@ def parse_config(data: bytes, where: str, environment: Mapping[str, str]) -> lis
     return [_spec(name, entry, environment) for name, entry in entries.items()]
 
 
-def entry_of(
+def build_entry(
     target: Sequence[str], env: Mapping[str, str], headers: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The entry of a server at an address, or of a program with its arguments."""
-    first, *rest = target
+    """Return the entry of a server at a URL, or of a program with its arguments."""
+    first, *arguments = target
     is_address = re.match(r"https?://", first) is not None
-    if is_address and (env or rest):
+    if is_address and (env or arguments):
         raise SettingsError(
             "a server at an address has no variables and no arguments", fix="Use --header."
         )
     if headers and not is_address:
         raise SettingsError("a program has no headers", fix="Use --env.")
     if not is_address:
-        entry = {"command": first, "args": rest, "env": dict(env)}
+        entry = {"command": first, "args": arguments, "env": dict(env)}
     else:
-        entry = {"type": _transport(_Entry(url=first)), "url": first, "headers": dict(headers)}
+        entry = {"type": _transport(_FileEntry(url=first)), "url": first, "headers": dict(headers)}
     return {key: value for key, value in entry.items() if value not in ({}, [])}
 
 
 def with_server(data: bytes, name: str, entry: Mapping[str, Any]) -> bytes:
-    """The text of such a file with one more server, or another under its name; the rest stays."""
+    """Return such a file with a server added or replaced; the rest is unchanged."""
     if not _NAME.fullmatch(name):
         raise SettingsError(
             "a server's name is at most 64 letters, digits, dots, dashes and underscores",
@@ -174,54 +174,56 @@ def with_server(data: bytes, name: str, entry: Mapping[str, Any]) -> bytes:
 
 
 def _spec(name: str, entry: Any, environment: Mapping[str, str]) -> ServerSpec:
-    shown = name if _NAME.fullmatch(name) else re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:64] or "-"
+    safe_name = (
+        name if _NAME.fullmatch(name) else re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:64] or "-"
+    )
     try:
-        return _checked(shown, entry, environment)
+        return _parse_entry(safe_name, entry, environment)
     except (SettingsError, msgspec.ValidationError) as error:
         what = error.what if isinstance(error, SettingsError) else str(error)
-        return ServerSpec(name=shown, fault=what[:200])
+        return ServerSpec(name=safe_name, fault=what[:200])
 
 
-def _checked(name: str, entry: Any, environment: Mapping[str, str]) -> ServerSpec:
+def _parse_entry(name: str, entry: Any, environment: Mapping[str, str]) -> ServerSpec:
     if not _is_object(entry):
         raise SettingsError("the entry is no object")
     missing: list[str] = []
 
-    def filled(value: Any) -> Any:
+    def substitute(value: Any) -> Any:
         if isinstance(value, str):
             return _VARIABLE.sub(lambda match: _value(match, environment, missing), value)
         if isinstance(value, list):
-            return [filled(each) for each in value]
+            return [substitute(each) for each in value]
         if isinstance(value, dict):
-            return {key: filled(each) for key, each in value.items()}
+            return {key: substitute(each) for key, each in value.items()}
         return value
 
-    wanted = {key: filled(entry[key]) for key in _FIELDS if key in entry}
+    values = {key: substitute(entry[key]) for key in _FIELDS if key in entry}
     if missing:
         raise SettingsError(f"the environment has no {', '.join(sorted(set(missing)))}")
     if entry.get("disabled") is True or entry.get("enabled") is False:
         raise SettingsError("it is switched off in the file")
-    known = msgspec.convert(wanted, _Entry)
-    transport = _transport(known)
-    _check(known, transport)
-    always = known.always_load
+    fields = msgspec.convert(values, _FileEntry)
+    transport = _transport(fields)
+    _check(fields, transport)
+    always = fields.always_load
     return ServerSpec(
         name=name,
         transport=transport,
-        command=os.path.expanduser(known.command),  # noqa: PTH111 - a name on PATH is no path
-        args=tuple(known.args),
-        env=known.env,
-        cwd=known.cwd,
-        url=known.http_url or known.url,
-        headers=known.headers,
-        allowed=tuple(known.include_tools) if known.include_tools is not None else ("*",),
-        forbidden=tuple(known.exclude_tools),
+        command=os.path.expanduser(fields.command),  # noqa: PTH111 - a name on PATH is not a path
+        args=tuple(fields.args),
+        env=fields.env,
+        cwd=fields.cwd,
+        url=fields.http_url or fields.url,
+        headers=fields.headers,
+        allowed=tuple(fields.include_tools) if fields.include_tools is not None else ("*",),
+        forbidden=tuple(fields.exclude_tools),
         always=(("*",) if always else ()) if isinstance(always, bool) else tuple(always),
-        timeout_seconds=known.timeout / 1000,
+        timeout_seconds=fields.timeout / 1000,
     )
 
 
-class _Entry(msgspec.Struct, rename="camel", kw_only=True):
+class _FileEntry(msgspec.Struct, rename="camel", kw_only=True):
     """An entry of the file, as hosts write it."""
 
     type: str = ""
@@ -236,25 +238,25 @@ class _Entry(msgspec.Struct, rename="camel", kw_only=True):
     exclude_tools: list[str] = []
     always_load: list[str] | bool = []
     timeout: float = 60_000
-    """In milliseconds, as Gemini CLI has it."""
+    """In milliseconds, as in Gemini CLI."""
 
 
-_FIELDS = tuple(field.encode_name for field in msgspec.structs.fields(_Entry))
+_FIELDS = tuple(field.encode_name for field in msgspec.structs.fields(_FileEntry))
 
 
-def _transport(entry: _Entry) -> Transport:
+def _transport(entry: _FileEntry) -> Transport:
     if entry.type:
         if entry.type not in _TRANSPORTS:
             raise SettingsError("the type is none of stdio, http and sse")
         return _TRANSPORTS[entry.type]
     if entry.command or not (entry.url or entry.http_url):
         return "stdio"
-    # Gemini CLI calls streamable HTTP `httpUrl`; elsewhere `url` is that, unless it says sse.
+    # Gemini CLI names streamable HTTP `httpUrl`; elsewhere it is `url`, unless that ends in /sse.
     is_old = not entry.http_url and entry.url.partition("?")[0].rstrip("/").endswith("/sse")
     return "sse" if is_old else "http"
 
 
-def _check(entry: _Entry, transport: Transport) -> None:
+def _check(entry: _FileEntry, transport: Transport) -> None:
     if not 0 < entry.timeout < math.inf:
         raise SettingsError("the timeout is no number of milliseconds above zero")
     if transport == "stdio":

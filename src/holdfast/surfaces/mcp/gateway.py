@@ -1,9 +1,8 @@
-"""The gateway: tools, prompts and resources of many servers, behind one.
+"""The gateway: tools, prompts and resources of many servers behind one.
 
-gateway: after catalog, results and acquaintance. It answers from the cards of servers, which it
-keeps in the store, so that a list waits for nobody; a server starts when it is called, and its card
-is read anew then. What a card says of a tool is pinned in the toolbox when it first comes, and that
-holds until another is accepted. A server that fails is told of in its own answers alone.
+Lists are answered from stored cards, so that no list waits; a server starts at its first call, and
+its card is then read again. A tool's definition is pinned in the toolbox when it first appears. The
+failure of one server affects only its own calls.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from holdfast.engine import Holdfast
 from holdfast.engine.tool_calls import ServerReport, report
 from holdfast.errors import HoldfastError, ToolServerError
 from holdfast.settings import Settings
-from holdfast.surfaces.mcp.acquaintance import Acquaintance
 from holdfast.surfaces.mcp.cards import Cards, ServerCard
-from holdfast.surfaces.mcp.catalog import Catalog, Entry, Listing, Pinned
+from holdfast.surfaces.mcp.catalog import Catalog, CatalogEntry, Listing, Pinned
 from holdfast.surfaces.mcp.config import ServerSpec
-from holdfast.surfaces.mcp.host import AskingHost, Audience
-from holdfast.surfaces.mcp.pipe import MOST_BYTES, Way, way_to
-from holdfast.surfaces.mcp.results import Called, Results, whole_characters
-from holdfast.surfaces.mcp.upstream import CALL_RESULT, Upstream
+from holdfast.surfaces.mcp.host import Audience, ConnectedHost
+from holdfast.surfaces.mcp.pipe import MOST_BYTES, Way, open_way
+from holdfast.surfaces.mcp.results import Results, ToolCall, max_uncited_characters
+from holdfast.surfaces.mcp.server_starts import ServerStarts
+from holdfast.surfaces.mcp.upstream import CALL_RESULT, McpUpstream
 from holdfast.toolbox.tool_search import search_over
 
 _REPORT_SECONDS = 30.0
@@ -52,7 +51,7 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
     most_bytes: int = MOST_BYTES
 
 
-def window_of(settings: Settings) -> int:
+def model_window(settings: Settings) -> int:
     """Return the window of the models behind the hosts, as far as the settings limit it."""
     return settings.request_limit or GatewayOptions().window
 
@@ -68,32 +67,32 @@ class Gateway:
         *,
         way: Way | None = None,
     ) -> None:
-        """`way` leads to a server; without one, as its entry says."""
+        """`way` connects to a server; without it, the server's entry decides."""
         self.engine = engine
         self.options = options
         self.audience = Audience()
-        way = way or partial(way_to, most_bytes=options.most_bytes)
-        self.upstreams = {spec.name: Upstream(spec, self, way=way) for spec in specs}
+        way = way or partial(open_way, most_bytes=options.most_bytes)
+        self.upstreams = {spec.name: McpUpstream(spec, self, way=way) for spec in specs}
         self._cards = Cards(engine.store, engine.scope)
         self._results = Results(engine, window=options.window)
         self._catalog: Catalog | None = None
         self._pinned: Pinned = {}
-        self.acquaintance = Acquaintance(self.upstreams.values())
+        self.starts = ServerStarts(self.upstreams.values())
         self.linked: OrderedDict[str, str] = OrderedDict()
-        """Resources that results linked to, and whose results."""
-        self._tallies: dict[str, ServerReport] = {}
+        """Resources that results link to, with the servers of these results."""
+        self._call_sums: dict[str, ServerReport] = {}
         self._reported_at = time.monotonic()
         self._reporting: set[asyncio.Task[Any]] = set()
 
     async def open(self) -> None:
-        """Read what was learnt of the servers the last time."""
+        """Read the servers' cards and pinned definitions."""
         for upstream in self.upstreams.values():
             upstream.card = await self._cards.get(upstream.spec)
         await self.read_pins()
 
     async def close(self) -> None:
-        """End all servers, and keep what their calls came to."""
-        await self.acquaintance.close()
+        """Stop all servers and record their call counts."""
+        await self.starts.close()
         await asyncio.gather(*self._reporting, return_exceptions=True)
         closing = [upstream.close() for upstream in self.upstreams.values()]
         await asyncio.gather(*closing, return_exceptions=True)
@@ -103,7 +102,7 @@ class Gateway:
 
     @property
     def catalog(self) -> Catalog:
-        """The tools of all servers, as far as they are known."""
+        """Return the catalog of all servers with a card."""
         if self._catalog is None:
             options = self.options
             self._catalog = Catalog(
@@ -116,15 +115,16 @@ class Gateway:
         return self._catalog
 
     async def read_pins(self) -> None:
-        """Read which definitions hold: somebody may have accepted another since."""
-        with suppress(HoldfastError):  # without the store, what was read last holds
+        """Read the pinned definitions again, since somebody may have accepted a change."""
+        # without the store, the last pinned definitions stay in force
+        with suppress(HoldfastError):
             tools = await self.engine.toolbox.all()
             pinned = {tool.key: tool for tool in tools if tool.server in self.upstreams}
             if pinned != self._pinned:
                 self._pinned, self._catalog = pinned, None
 
-    async def find(self, query: str, limit: int) -> list[Entry]:
-        """The tools that a request needs, the best first."""
+    async def find(self, query: str, limit: int) -> list[CatalogEntry]:
+        """Return the tools that a request needs, best first."""
         await self.read_pins()
         catalog = self.catalog
         tools = catalog.tools
@@ -140,15 +140,15 @@ class Gateway:
 
     async def call(
         self,
-        entry: Entry,
+        entry: CatalogEntry,
         params: types.CallToolRequestParams,
         arguments: Mapping[str, Any],
-        host: AskingHost,
+        host: ConnectedHost,
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Call a tool of a server, and cite what is long of its result (004-54).
+        """Call a tool of a server, and cite the long parts of its result.
 
         Raises:
-            ToolServerError: the server died, is not running, or took too long.
+            ToolServerError: if the server died, is not running, or took too long.
         """
         upstream = self.upstreams[entry.server]
         meta = dict(params.meta or {})
@@ -160,7 +160,7 @@ class Gateway:
                 arguments=dict(arguments),
                 input_responses=params.input_responses,
                 request_state=params.request_state,
-                _meta=_carried(meta) or None,
+                _meta=_forwarded_meta(meta) or None,
             )
         )
         began = time.perf_counter()
@@ -171,65 +171,70 @@ class Gateway:
             raise
         if isinstance(result, types.InputRequiredResult):
             return result
-        result = result.model_copy(update={"meta": _carried(result.meta or {}) or None})
-        self._note_links(entry.server, result)
-        called = Called(
+        result = result.model_copy(update={"meta": _forwarded_meta(result.meta or {}) or None})
+        self._record_links(entry.server, result)
+        tool_call = ToolCall(
             entry.name,
             arguments,
             entry.definition.get("outputSchema"),
-            whole_characters(entry.definition.get("_meta")),
+            max_uncited_characters(entry.definition.get("_meta")),
         )
-        measured = await self._results.measured(result, called)
+        cited = await self._results.cite_result(result, tool_call)
         self._count(
             entry.server,
             failed=int(result.is_error),
-            cited=int(bool(measured.refs)),
-            from_tokens=measured.from_tokens,
-            to_tokens=measured.to_tokens,
+            cited=int(bool(cited.refs)),
+            from_tokens=cited.from_tokens,
+            to_tokens=cited.to_tokens,
             seconds=time.perf_counter() - began,
         )
-        return measured.result
+        return cited.result
 
-    def _note_links(self, server: str, result: types.CallToolResult) -> None:
-        """Remember whom a linked resource is read from, though no list names it."""
+    def _record_links(self, server: str, result: types.CallToolResult) -> None:
+        """Record the server of a linked resource, which no list contains."""
         for block in result.content:
             if isinstance(block, types.ResourceLink):
                 self.linked[str(block.uri)] = server
         while len(self.linked) > _MOST_LINKS:
             self.linked.popitem(last=False)
 
-    # --- what servers tell -----------------------------------------------------------------------
+    # --- notifications of servers
+    # ---------------------------------------------------------------------
 
-    async def learnt(self, upstream: Upstream, learnt: ServerCard) -> None:
-        """Take a server's lists into the catalog and into the store, and its word as an offer."""
-        before = None if self._catalog is None else self._catalog.listed()
-        former, upstream.card = upstream.card, learnt
-        with suppress(HoldfastError):  # it works without the store too, but must be asked again
-            await self._cards.put(upstream.spec, learnt)
-            await self.engine.toolbox.register(learnt.tools, upstream.spec.name)
+    async def update_card(self, upstream: McpUpstream, card: ServerCard) -> None:
+        """Update the catalog and the store with a server's lists; changed tools become pending."""
+        before = None if self._catalog is None else self._catalog.definitions()
+        former, upstream.card = upstream.card, card
+        # works without the store, but lists must be read again next time
+        with suppress(HoldfastError):
+            await self._cards.put(upstream.spec, card)
+            await self.engine.toolbox.register(card.tools, upstream.spec.name)
         await self.read_pins()
         self._catalog = None
-        if before is not None and before != self.catalog.listed():
+        if before is not None and before != self.catalog.definitions():
             await self.audience.changed("tools")
         former = former or ServerCard()
-        if former.prompts != learnt.prompts:
+        if former.prompts != card.prompts:
             await self.audience.changed("prompts")
-        if (former.resources, former.templates) != (learnt.resources, learnt.templates):
+        if (former.resources, former.templates) != (card.resources, card.templates):
             await self.audience.changed("resources")
 
-    async def told(self, upstream: Upstream, notification: types.ServerNotification) -> None:
-        """Hand on what a server tells of its resources."""
+    async def forward_notification(
+        self, upstream: McpUpstream, notification: types.ServerNotification
+    ) -> None:
+        """Forward a server's notification about a resource."""
         del upstream
         if isinstance(notification, types.ResourceUpdatedNotification):
             await self.audience.updated(notification)
 
-    # --- for whoever looks -----------------------------------------------------------------------
+    # --- reports
+    # --------------------------------------------------------------------------------------
 
     def _count(self, server: str, **counts: float) -> None:
-        """Add a call to what its server's calls came to."""
-        sums = self._tallies.get(server, ServerReport(server=server))
+        """Add a call to its server's counts."""
+        sums = self._call_sums.get(server, ServerReport(server=server))
         added = {name: getattr(sums, name) + value for name, value in counts.items()}
-        self._tallies[server] = msgspec.structs.replace(sums, calls=sums.calls + 1, **added)
+        self._call_sums[server] = msgspec.structs.replace(sums, calls=sums.calls + 1, **added)
         if time.monotonic() - self._reported_at > _REPORT_SECONDS:
             self._reported_at = time.monotonic()
             task = asyncio.ensure_future(self._report())
@@ -237,14 +242,16 @@ class Gateway:
             task.add_done_callback(self._reporting.discard)
 
     async def _report(self) -> None:
-        tallies, self._tallies = self._tallies, {}
+        tallies, self._call_sums = self._call_sums, {}
         await report(self.engine.store, self.engine.scope, self.reports(tallies))
 
     def reports(self, tallies: Mapping[str, ServerReport]) -> list[ServerReport]:
-        """How each server is, with what its calls came to."""
-        return [self._reported(each, tallies) for each in self.upstreams.values()]
+        """Return the state of each server with its call counts."""
+        return [self._server_report(each, tallies) for each in self.upstreams.values()]
 
-    def _reported(self, upstream: Upstream, tallies: Mapping[str, ServerReport]) -> ServerReport:
+    def _server_report(
+        self, upstream: McpUpstream, tallies: Mapping[str, ServerReport]
+    ) -> ServerReport:
         name = upstream.spec.name
         entries = [each for each in self.catalog.entries.values() if each.server == name]
         return msgspec.structs.replace(
@@ -260,11 +267,11 @@ class Gateway:
         )
 
 
-def _carried(meta: Mapping[str, Any]) -> Any:
-    """What of a `_meta` is handed on; the protocol's own is of one connection, not of the next."""
+def _forwarded_meta(meta: Mapping[str, Any]) -> Any:
+    """Return the forwarded part of a `_meta`; the protocol's own keys belong to one connection."""
     return {
         key: value
         for key, value in meta.items()
-        if key == types.LOG_LEVEL_META_KEY  # whoever asks wants to hear of this request
+        if key == types.LOG_LEVEL_META_KEY  # the host wants log messages of this request
         or not key.startswith(("io.modelcontextprotocol/", "modelcontextprotocol.io/"))
     }

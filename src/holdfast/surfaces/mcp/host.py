@@ -1,8 +1,7 @@
-"""The hosts that are served: who asks, what can be asked of them, and whom to tell of changes.
+"""The hosts: identity, requests to them, and notifications of changes.
 
-host: before gateway. Hosts of both eras are told when a list changes: those of the newer one over
-the stream that they opened for it, older ones over the connection that they hold. A host is kept
-only by its session's name, and no longer than it can be reached.
+Hosts of the newer protocol era get changes over a stream that they open, older ones over their
+connection. A host is remembered only by its session id, while it can be reached.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ _MOST_SESSIONS = 1_000
 _SESSION_HEADER = "mcp-session-id"
 
 
-async def _in_our_words(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Answer a request; an error that nobody wrote for a host is told without its text."""
+async def _with_safe_errors(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Answer a request; unexpected exceptions are reported without their text."""
     try:
         return await call_next(ctx)
-    except (MCPError, ValidationError):  # the latter: wrong parameters, which the SDK tells
+    except (MCPError, ValidationError):  # wrong parameters, which the SDK reports
         raise
     except HoldfastError as error:
         raise MCPError(types.INTERNAL_ERROR, str(error)) from error
@@ -49,11 +48,11 @@ async def _in_our_words(ctx: Context, call_next: CallNext) -> HandlerResult:
 
 
 class HostServer(Server[Any]):
-    """The SDK's server, which says that its lists may change whoever asks, and fails discreetly."""
+    """The SDK's server with changing lists and errors without foreign text."""
 
     def __init__(self, name: str, **handlers: Any) -> None:
         super().__init__(name, **handlers)
-        self.middleware.append(_in_our_words)
+        self.middleware.append(_with_safe_errors)
 
     def create_initialization_options(
         self,
@@ -61,7 +60,7 @@ class HostServer(Server[Any]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        """The same as the SDK's, with all lists changing."""
+        """Return the SDK's options with all lists marked as changing."""
         changing = NotificationOptions(
             prompts_changed=True, resources_changed=True, tools_changed=True
         )
@@ -70,7 +69,7 @@ class HostServer(Server[Any]):
         )
 
 
-class AskingHost:
+class ConnectedHost:
     """The host of one request."""
 
     def __init__(self, context: Context) -> None:
@@ -80,11 +79,11 @@ class AskingHost:
 
     @property
     def is_modern(self) -> bool:
-        """Whether it is of the era in which servers ask by their answers."""
+        """Return whether it is of the era in which servers ask by their results."""
         return self._context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     async def ask(self, request: types.ServerRequest, result: type[Any]) -> Any:
-        """Put a server's question to it."""
+        """Forward a server's request to the host."""
         related = ServerMessageMetadata(related_request_id=self._context.request_id)
         try:
             return await self._context.session.send_request(request, result, metadata=related)
@@ -97,37 +96,37 @@ class AskingHost:
             return error.error
 
     async def tell(self, notification: types.ServerNotification) -> None:
-        """Hand on what a server tells of its request."""
+        """Forward a server's notification about a request."""
         await self._context.session.send_notification(notification, self._context.request_id)
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Hand on how far a server is; nothing if the host did not ask for that."""
+        """Forward a server's progress; nothing if the host did not ask for progress."""
         await self._context.session.report_progress(progress, total, message)
 
 
 def identity_of(context: Context) -> str:
-    """What tells hosts apart: the name of their session; over a pipe there is but one."""
+    """Return the id of a host's session; over a pipe there is only one."""
     headers = getattr(context.request, "headers", None)
     if headers is None:
         return "pipe"
     return str(headers.get(_SESSION_HEADER) or f"request {id(context.request)}")
 
 
-def no_resource(uri: str) -> MCPError:
-    """The protocol's error for a resource that is not there."""
+def resource_not_found(uri: str) -> MCPError:
+    """Return the protocol's error for a missing resource."""
     return MCPError(-32002, "There is no such resource.", {"uri": uri[:2_000]})
 
 
 class Audience:
-    """All hosts that are connected, to be told of changes."""
+    """All connected hosts, which are notified of changes."""
 
     def __init__(self) -> None:
         self.bus = InMemorySubscriptionBus()
-        """Of hosts of the newer era."""
+        """For hosts of the newer era."""
         self._sessions: OrderedDict[str, Any] = OrderedDict()
 
-    def note(self, context: Context) -> None:
-        """Remember a host of the older era, which is told without having asked."""
+    def register(self, context: Context) -> None:
+        """Register a host of the older era, which is notified without a subscription."""
         if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return
         name = identity_of(context)
@@ -137,7 +136,7 @@ class Audience:
             self._sessions.popitem(last=False)
 
     async def changed(self, what: Changed) -> None:
-        """Tell everyone that a list is another now."""
+        """Notify all hosts that a list has changed."""
         events: dict[Changed, tuple[ServerEvent, types.ServerNotification]] = {
             "tools": (ToolsListChanged(), types.ToolListChangedNotification()),
             "prompts": (PromptsListChanged(), types.PromptListChangedNotification()),
@@ -148,14 +147,14 @@ class Audience:
         await self.tell(notification)
 
     async def updated(self, notification: types.ResourceUpdatedNotification) -> None:
-        """Tell everyone that a resource is another now."""
+        """Notify all hosts that a resource has changed."""
         await self.bus.publish(ResourceUpdated(uri=notification.params.uri))
         await self.tell(notification)
 
     async def tell(self, notification: types.ServerNotification) -> None:
-        """Tell the hosts of the older era; who cannot be reached is forgotten."""
+        """Notify the hosts of the older era; unreachable ones are forgotten."""
         for name, session in list(self._sessions.items()):
             try:
                 await session.send_notification(notification)
-            except Exception:  # noqa: BLE001 - whatever ended one connection is not another's
+            except Exception:  # noqa: BLE001 - the failure of one connection must not affect others
                 self._sessions.pop(name, None)

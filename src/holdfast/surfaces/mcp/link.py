@@ -1,7 +1,7 @@
-"""A connection to a server, in a task of its own, and what the server lists over it.
+"""A connection to a server in its own task, and the server's lists.
 
-link: after pipe and cards, before upstream. What the SDK enters in a task must be left in that
-task: so it stays until the connection is over, while the calls of many hosts use its session.
+The SDK's contexts must be left in the task that entered them. So this task lives as long as the
+connection, while the calls of many hosts use its session.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from holdfast.surfaces.mcp.cards import MOST_DEFINITIONS, ServerCard, card
 from holdfast.surfaces.mcp.config import ServerSpec
 
 OPTIONAL_LIST_SECONDS = 5.0
-"""For prompts, resources and templates each; all of them within the time a server has to start."""
+"""For prompts, resources and templates each; all within the time that a server has to start."""
 _MOST_PAGES = 100
 
 
 class Owner(Protocol):
-    """Whose connection it is."""
+    """The owner of a connection."""
 
     def opening(self) -> Any:
-        """The way to the server, to be entered."""
+        """Return the server's streams as a context manager."""
 
     async def learn(self, client: Client) -> None:
-        """Read the lists of the server that has just been reached."""
+        """Read the lists of the connected server."""
 
-    async def heard(self, message: Any) -> None:
-        """Take what the server tells."""
+    async def handle_message(self, message: Any) -> None:
+        """Handle a message of the server."""
 
     async def forward(self, request: types.ServerRequest, result: type[Any]) -> Any:
-        """Answer what the server asks."""
+        """Answer a request of the server."""
 
     def relearn_soon(self) -> None:
         """Read the lists again."""
 
-    def died(self, lived_seconds: float) -> None:
-        """The connection is over, though nobody closed it."""
+    def connection_lost(self, lived_seconds: float) -> None:
+        """Handle the end of a connection that nobody closed."""
 
 
-class Link:
-    """A connection in a task of its own: what was entered there must be left there."""
+class ServerLink:
+    """A connection in its own task."""
 
     def __init__(
         self,
@@ -71,35 +71,35 @@ class Link:
 
     @property
     def is_open(self) -> bool:
-        """Whether calls may go over it."""
+        """Return whether calls can be sent."""
         return self.opened.done() and not self._over.is_set() and not self._task.done()
 
     @property
     def client(self) -> Client:
-        """Its session, once it is open."""
+        """Return the session of the open connection."""
         return self.opened.result()
 
     @property
     def is_modern(self) -> bool:
-        """Whether the server asks by its answers, once it is open."""
+        """Return whether the server asks by its results; the connection must be open."""
         return self.client.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     def can_ask(self, abilities: types.ClientCapabilities | None) -> bool:
-        """Whether the server knows of all that a host can be asked."""
+        """Return whether the server knows all abilities of a host."""
         return _askable(abilities or types.ClientCapabilities()) <= _askable(self._abilities)
 
-    def over(self) -> None:
-        """Let go of the connection: it is dead."""
+    def mark_dead(self) -> None:
+        """Mark the connection as dead."""
         self._over.set()
 
-    def beside(self, work: Any) -> None:
-        """Do something while the connection goes on; it ends with it."""
+    def run_beside(self, work: Any) -> None:
+        """Run work during the connection; it is cancelled at its end."""
         task = asyncio.ensure_future(work)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
 
     async def close(self) -> None:
-        """End the connection, and the server's program with it."""
+        """Close the connection and end the server's program."""
         self._closing = True
         self._over.set()
         if not self.opened.done():
@@ -110,7 +110,7 @@ class Link:
     async def _run(self) -> None:
         try:
             async with (
-                _watched(self._owner.opening(), self._over) as streams,
+                _watch(self._owner.opening(), self._over) as streams,
                 self._session(streams) as client,
             ):
                 await self._owner.learn(client)
@@ -120,19 +120,20 @@ class Link:
             if not self.opened.done():
                 self.opened.cancel()
             raise
-        except BaseException as error:  # noqa: BLE001 - whoever waits for the start is told
+
+        except BaseException as error:  # noqa: BLE001 - passed to the tasks that wait
             if not self.opened.done():
                 self.opened.set_exception(_first(error))
-                self.opened.exception()  # nobody may be waiting any more
+                self.opened.exception()  # no task may be waiting any more
         finally:
             self._over.set()
             for task in self._beside:
                 task.cancel()
             if not self._closing and self.opened.done():
-                self._owner.died(time.monotonic() - self._since)
+                self._owner.connection_lost(time.monotonic() - self._since)
 
     def _session(self, streams: Any) -> Client:
-        """The session, with the abilities that the host has."""
+        """Return a session with the host's abilities."""
         has, forward = self._abilities, self._owner.forward
 
         async def sample(context: Any, params: types.CreateMessageRequestParams) -> Any:
@@ -149,10 +150,10 @@ class Link:
             return await forward(types.ListRootsRequest(), types.ListRootsResult)
 
         return Client(
-            _Entered(streams),
+            _OpenTransport(streams),
             mode=self._era,
-            cache=None,  # the gateway has its own, which outlives it
-            message_handler=self._owner.heard,
+            cache=None,  # the gateway has its own, which outlives the connection
+            message_handler=self._owner.handle_message,
             sampling_callback=sample if has.sampling is not None else None,
             sampling_capabilities=has.sampling,
             elicitation_callback=elicit if has.elicitation is not None else None,
@@ -161,7 +162,7 @@ class Link:
         )
 
     async def _until_over(self, client: Client) -> None:
-        """Stay until the connection is over; of newer servers, hear what changes."""
+        """Wait for the end of the connection; newer servers send changes over a subscription."""
         if not self.is_modern:
             await self._over.wait()
             return
@@ -189,8 +190,8 @@ def _askable(has: types.ClientCapabilities) -> set[str]:
     return {kind for kind, ability in kinds.items() if ability is not None}
 
 
-class _Entered:
-    """Streams that are open already, as the SDK wants a transport."""
+class _OpenTransport:
+    """Open streams as a transport for the SDK."""
 
     def __init__(self, streams: Any) -> None:
         self._streams = streams
@@ -203,31 +204,31 @@ class _Entered:
 
 
 @asynccontextmanager
-async def _watched(opening: Any, over: asyncio.Event) -> AsyncIterator[Any]:
-    """The streams of a way; when the server's end of it closes, the event is set."""
+async def _watch(opening: Any, mark_dead: asyncio.Event) -> AsyncIterator[Any]:
+    """Yield a server's streams; the event is set when the server closes its end."""
     async with AsyncExitStack() as stack:
         read, write = await stack.enter_async_context(opening)
-        yield _Watched(read, over), write
+        yield _WatchedStream(read, mark_dead), write
 
 
-class _Watched:
-    """A stream of messages that tells of its end: an idle session would not notice it."""
+class _WatchedStream:
+    """A message stream that reports its end, which an idle session would not notice."""
 
-    def __init__(self, inner: Any, over: asyncio.Event) -> None:
+    def __init__(self, inner: Any, mark_dead: asyncio.Event) -> None:
         self._inner = inner
-        self._over = over
+        self._over = mark_dead
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    async def __aenter__(self) -> _Watched:
+    async def __aenter__(self) -> _WatchedStream:
         await self._inner.__aenter__()
         return self
 
     async def __aexit__(self, *what: Any) -> Any:
         return await self._inner.__aexit__(*what)
 
-    def __aiter__(self) -> _Watched:
+    def __aiter__(self) -> _WatchedStream:
         return self
 
     async def __anext__(self) -> Any:
@@ -238,7 +239,7 @@ class _Watched:
             raise
 
 
-async def card_of(client: Client, spec: ServerSpec) -> ServerCard:
+async def read_card(client: Client, spec: ServerSpec) -> ServerCard:
     """Return all that a server lists, as it lists it.
 
     Servers advertise lists that they do not have: frameworks announce prompts and resources for
@@ -286,7 +287,7 @@ async def _optional_pages(fetch: Callable[..., Awaitable[Any]], field: str) -> l
 
 
 async def _pages(fetch: Callable[..., Awaitable[Any]], field: str) -> list[dict[str, Any]]:
-    """All pages of a list; one that has no end is cut."""
+    """Return all pages of a list, cut if it is endless."""
     every: list[dict[str, Any]] = []
     cursor: str | None = None
     for _ in range(_MOST_PAGES):
@@ -302,7 +303,7 @@ async def _pages(fetch: Callable[..., Awaitable[Any]], field: str) -> list[dict[
 
 
 def _first(error: BaseException) -> BaseException:
-    """The first of the errors that a group of tasks ended with."""
+    """Return the first error of a task group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, Exception):

@@ -1,9 +1,7 @@
-"""The engine as tools of its own: cite, open, search, recall, facts, count and fit.
+"""The engine's own tools: cite, open, search, recall, facts, count and fit.
 
-own_tools: after results. Each tool is a row of one table: its name, what it is for, the schemas of
-its arguments and of its result, and the function that does it. A result is a text for the model and
-a value for programs. Arguments are a stranger's: they are checked against the schema
-before any function sees them, and bounded.
+Each tool is a row of one table with its schemas and its function. A result has a text for the model
+and a value for programs. Arguments are untrusted and checked against the schema first.
 """
 
 from __future__ import annotations
@@ -29,15 +27,15 @@ from holdfast.toolbox.argument_checks import find_problems
 from holdfast.toolbox.tool import Tool, read_tool
 
 MOST_CHARACTERS = 4_000_000
-"""Of one argument; the transport bounds the request as well."""
+"""Maximum characters per argument; the transport limits the request too."""
 _MODEL = "gpt-4o"
-"""As whose tokens a text is counted if nobody says: those of most models are about as many."""
+"""Model for counting if none is given: most models have about the same counts."""
 _MOST_TITLE = 200
 _SEARCHED = 500
-"""Stored contents that a search looks at: those stored last."""
+"""Newest stored contents that a search looks at."""
 
 Answer = tuple[str, dict[str, Any]]
-"""For the model, and for programs."""
+"""Text for the model and value for programs."""
 
 
 class OwnTool(NamedTuple):
@@ -53,12 +51,12 @@ class OwnTool(NamedTuple):
     reads_only: bool = True
 
 
-# --- what each does ------------------------------------------------------------------------------
+# --- functions ------------------------------------------------------------------------------------
 
 
-async def _cite(engine: Holdfast, asked: dict[str, Any]) -> Answer:
+async def _cite(engine: Holdfast, arguments: dict[str, Any]) -> Answer:
     citation = await engine.cite(
-        asked["content"], question=asked.get("question"), source_url=asked.get("url")
+        arguments["content"], question=arguments.get("question"), source_url=arguments.get("url")
     )
     return citation.text, {
         "ref_id": citation.ref_id,
@@ -70,8 +68,8 @@ async def _cite(engine: Holdfast, asked: dict[str, Any]) -> Answer:
     }
 
 
-async def _expand(engine: Holdfast, asked: dict[str, Any]) -> Answer:
-    ref, options = parse_call(asked)
+async def _expand(engine: Holdfast, arguments: dict[str, Any]) -> Answer:
+    ref, options = parse_call(arguments)
     part = await engine.expand_ref(ref, options)
     return part.text, {
         "where": part.where,
@@ -83,12 +81,12 @@ async def _expand(engine: Holdfast, asked: dict[str, Any]) -> Answer:
     }
 
 
-async def _search(engine: Holdfast, asked: dict[str, Any]) -> Answer:
+async def _search(engine: Holdfast, arguments: dict[str, Any]) -> Answer:
     stored = await engine.store.refs(engine.scope, limit=_SEARCHED)
     passages = [Passage(f"{info.summary}\n{info.compressed}", info.ref_id) for info in stored]
     size = sum(len(passage.text) for passage in passages)
-    order = await engine.workers.off_loop(size, partial(rank, asked["query"], passages))
-    hits = [stored[ranked.index] for ranked in order[: asked.get("limit", 10)]]
+    order = await engine.workers.off_loop(size, partial(rank, arguments["query"], passages))
+    hits = [stored[ranked.index] for ranked in order[: arguments.get("limit", 10)]]
     summaries = [visible_summary(info, engine.options.rules.privacy) for info in hits]
     lines = [
         item(f"{info.ref_id}: {in_one_line(summary)[:_MOST_TITLE]}")
@@ -102,16 +100,20 @@ async def _search(engine: Holdfast, asked: dict[str, Any]) -> Answer:
     return text if hits else "No stored content has to do with this.", {"contents": values}
 
 
-async def _recall(engine: Holdfast, asked: dict[str, Any]) -> Answer:
+async def _recall(engine: Holdfast, arguments: dict[str, Any]) -> Answer:
     recalled = await engine.recall(
-        asked["query"], session=asked.get("session"), token_budget=asked.get("max_tokens", 1000)
+        arguments["query"],
+        session=arguments.get("session"),
+        token_budget=arguments.get("max_tokens", 1000),
     )
     text = recalled.text or "No earlier messages match."
     return text, {"text": recalled.text, "tokens": count_text(recalled.text)}
 
 
-async def _facts(engine: Holdfast, asked: dict[str, Any]) -> Answer:
-    ranked = await engine.facts.top(asked["query"], asked.get("session"), k=asked.get("limit", 12))
+async def _facts(engine: Holdfast, arguments: dict[str, Any]) -> Answer:
+    ranked = await engine.facts.top(
+        arguments["query"], arguments.get("session"), k=arguments.get("limit", 12)
+    )
     facts = [
         {"text": each.fact.text, "kind": each.fact.kind, "source_ref": each.fact.source_ref}
         for each in ranked
@@ -120,19 +122,19 @@ async def _facts(engine: Holdfast, asked: dict[str, Any]) -> Answer:
     return "\n".join(lines) if lines else "No fact has to do with this.", {"facts": facts}
 
 
-async def _count(engine: Holdfast, asked: dict[str, Any]) -> Answer:
-    body: Any = asked.get("request", asked.get("text"))
-    if body is None:  # the schema cannot say it: providers refuse `anyOf` at its top
+async def _count(engine: Holdfast, arguments: dict[str, Any]) -> Answer:
+    body: Any = arguments.get("request", arguments.get("text"))
+    if body is None:  # not in the schema, because providers reject `anyOf` at its top
         raise HoldfastError("there is nothing to count", fix="Give text or request.")
-    model = asked.get("model") or (None if "request" in asked else _MODEL)
+    model = arguments.get("model") or (None if "request" in arguments else _MODEL)
     work = partial(count, body, model=model, calibration=engine.calibration)
     counted = await engine.workers.off_loop(len(str(body)), work)
     value = {"tokens": counted.tokens, "accuracy": counted.accuracy}
     return f"{counted.tokens:,} tokens ({counted.accuracy})", value
 
 
-async def _fit(engine: Holdfast, asked: dict[str, Any]) -> Answer:
-    fitted = await engine.fit(asked["request"], limit=asked.get("limit"))
+async def _fit(engine: Holdfast, arguments: dict[str, Any]) -> Answer:
+    fitted = await engine.fit(arguments["request"], limit=arguments.get("limit"))
     body = fitted.body.decode("utf-8", "replace")
     edits = [
         {"what": edit.what, "why": edit.why, "where": edit.where, "ref_id": edit.ref_id}
@@ -160,7 +162,7 @@ def _list(**properties: dict[str, Any]) -> dict[str, Any]:
 
 
 # Without a structured result: a host that shows both would pay for the content twice, and one that
-# shows only the structured one would not see it at all. What programs need stands in `_meta`.
+# shows only the structured one would miss it. Values for programs are in `_meta`.
 OPENER = OwnTool(NAME, "Open a citation", DESCRIPTION, PARAMETERS, None, _expand)
 
 OWN_TOOLS: tuple[OwnTool, ...] = (
@@ -231,21 +233,21 @@ OWN_TOOLS: tuple[OwnTool, ...] = (
 
 
 @cache
-def _defined(name: str) -> Tool:
-    """A tool as the toolbox has it; it counts tokens, which takes 150 ms where nobody has yet."""
+def _checkable(name: str) -> Tool:
+    """Return a tool for checks; it counts tokens, which takes 150 ms the first time."""
     (tool,) = (tool for tool in OWN_TOOLS if tool.name == name)
     return read_tool({"name": tool.name, "inputSchema": tool.parameters})
 
 
-def faults_in(tool: OwnTool, arguments: dict[str, Any]) -> list[str]:
-    """Which arguments are not what a tool takes, and why. `expand_ref` reads forgivingly."""
-    return [] if tool is OPENER else find_problems(_defined(tool.name), arguments)
+def find_argument_faults(tool: OwnTool, arguments: dict[str, Any]) -> list[str]:
+    """Return the invalid arguments with reasons. `expand_ref` parses leniently instead."""
+    return [] if tool is OPENER else find_problems(_checkable(tool.name), arguments)
 
 
 def visible_summary(info: RefInfo, policy: Policy) -> str:
-    """Return a content's summary as the policy lets it be shown; its kind where it may not be.
+    """Return a content's summary as far as the policy allows; otherwise its kind.
 
-    The summary may be older than the policy: a model wrote it when secrets were allowed.
+    The summary may be older than the policy, from a time when secrets were allowed.
     """
     try:
         return apply(policy, info.summary, find(info.summary))

@@ -1,11 +1,9 @@
-"""The ways to a server, with a bound on everything that it sends.
+"""Connections to servers, with a limit on every message.
 
-pipe: after config; it knows bytes and messages, not what they mean. The SDK's own ways have no
-bounds: a line without an end would fill the memory, and a redirect would take our headers along to
-another server. Nothing is ever sent to another scheme, host or port than those of a server's entry;
-a redirect within them (`/mcp` to `/mcp/`) is followed. A program is started without a shell, in a
-process group of its own, and sees no variable but those that every program needs and those that its
-entry names.
+The SDK has no limits: an endless line would fill the memory, and a redirect would take our headers
+to another server. Nothing is sent to another scheme, host or port than in the server's entry. A
+program is started without a shell, in its own process group, and gets only basic variables and
+those of its entry.
 """
 
 from __future__ import annotations
@@ -33,46 +31,46 @@ from holdfast.errors import ToolServerError
 from holdfast.surfaces.mcp.config import ServerSpec
 
 MOST_BYTES = 32_000_000
-"""Of one message of a server."""
+"""Maximum bytes of one message."""
 _GRACE_SECONDS = 2.0
-"""For a program to end once its input is closed, and again once it is told to."""
-_LOOK_SECONDS = 0.01
+"""Time for a program to end after its input is closed, and again after each signal."""
+_POLL_SECONDS = 0.01
 _MOST_JUNK = 1_000
-"""Lines that are no messages: some programs greet on their standard output; none goes on so."""
-_MOST_COMPLAINTS = 20_000
-"""Bytes of a program's error stream that are shown to a person who tries it."""
+"""Maximum lines that are not messages; some programs print a greeting."""
+_MOST_ERROR_BYTES = 20_000
+"""Bytes of a program's error stream that are shown to a user who tries it."""
 _CONNECT_SECONDS = 10.0
 _REFUSALS = (401, 403)
 _SESSION_HEADER = "mcp-session-id"
 FORGOTTEN = -32098
-"""Code of the error for a session that a server at an address knows no more, whatever it says."""
+"""Our code for a session that a remote server has forgotten, whatever its own error is."""
 _FORGOTTEN_ERROR = {
     "jsonrpc": "2.0",
     "id": None,
     "error": {"code": FORGOTTEN, "message": "The session is over."},
 }
 
-# What the SDK cannot read it writes into its log, words of a conversation among it; its client of
-# HTTP writes whole addresses there, with the keys in them.
+# The SDK logs unreadable messages, which may hold text of a conversation; its HTTP client logs full
+# URLs, with the keys in them.
 logging.getLogger("mcp").setLevel(logging.CRITICAL + 1)
 logging.getLogger("httpx2").setLevel(logging.WARNING)
-# Its events hold a mebibyte at most, and no argument says otherwise: `_Bounded` has our own bound.
+# Its events are limited to a mebibyte without an option; `_BoundedTransport` has our own limit.
 streamable_http.EventSource = partial(  # type: ignore[assignment,attr-defined]
     httpx2.EventSource, max_event_size=None
 )
 
 Streams = tuple[Any, Any]
 Way = Callable[[ServerSpec], AbstractAsyncContextManager[Streams]]
-"""Leads to a server."""
+"""Connects to a server."""
 
 
-def way_to(
+def open_way(
     spec: ServerSpec, *, most_bytes: int = MOST_BYTES, hear: Callable[[str], None] | None = None
 ) -> AbstractAsyncContextManager[Streams]:
-    """The streams of messages from and to a server, to be entered.
+    """Return a context manager with the message streams from and to a server.
 
-    `hear` gets the first lines that a program writes to its error stream; without it nobody does,
-    for what a server complains of may hold text of a conversation.
+    `hear` gets the first lines of a program's error stream. By default they are dropped, since they
+    may hold text of a conversation.
     """
     if spec.transport == "stdio":
         return _program(spec, most_bytes, hear)
@@ -103,7 +101,7 @@ async def _streamable(spec: ServerSpec, most_bytes: int) -> AsyncIterator[Stream
 async def _program(
     spec: ServerSpec, most_bytes: int, hear: Callable[[str], None] | None
 ) -> AsyncIterator[Streams]:
-    if spec.cwd and not Path(spec.cwd).is_dir():  # else it would look as if the program were not
+    if spec.cwd and not Path(spec.cwd).is_dir():  # otherwise the error would blame the program
         raise ToolServerError("its folder (`cwd`) cannot be found")
     process = await asyncio.create_subprocess_exec(
         spec.command,
@@ -119,34 +117,34 @@ async def _program(
     to_session, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_server, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     tasks = [
-        asyncio.create_task(_reading(process, to_session)),
-        asyncio.create_task(_writing(process, from_session, to_session)),
+        asyncio.create_task(_read_messages(process, to_session)),
+        asyncio.create_task(_write_messages(process, from_session, to_session)),
     ]
-    complaints = [asyncio.create_task(_hearing(process, hear))] if hear else []
+    complaints = [asyncio.create_task(_read_errors(process, hear))] if hear else []
     try:
         yield from_server, to_server
     finally:
-        # Also when the session is cancelled: no program may outlive the gateway.
+        # Even on cancellation: no program may outlive the gateway.
         with anyio.CancelScope(shield=True):
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await _end(process)
-            for task in complaints:  # why it ended may be the last that it wrote
+            for task in complaints:  # the reason for its end may be its last output
                 await asyncio.wait([task], timeout=_GRACE_SECONDS)
                 task.cancel()
-            _let_go(process)
+            _close_pipes(process)
             for stream in (to_session, from_server, to_server, from_session):
                 stream.close()
 
 
-async def _reading(process: asyncio.subprocess.Process, to_session: Any) -> None:
-    """Hand on what the program writes, a message in each line; the stream ends with it."""
+async def _read_messages(process: asyncio.subprocess.Process, to_session: Any) -> None:
+    """Forward the program's messages, one per line, until it ends."""
     assert process.stdout is not None  # noqa: S101 - it was opened as a pipe
     junk = 0
     async with to_session:
         with suppress(ValueError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            # A line over the bound is a ValueError: there is no way to go on behind it.
+            # A line over the limit raises ValueError: reading cannot continue after it.
             while (line := await process.stdout.readline()) and junk < _MOST_JUNK:
                 try:
                     message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
@@ -156,22 +154,24 @@ async def _reading(process: asyncio.subprocess.Process, to_session: Any) -> None
                 await to_session.send(SessionMessage(message))
 
 
-async def _hearing(process: asyncio.subprocess.Process, hear: Callable[[str], None]) -> None:
-    """Hand on the first lines of the error stream, and drop the rest: it must not fill the pipe."""
+async def _read_errors(process: asyncio.subprocess.Process, hear: Callable[[str], None]) -> None:
+    """Forward the first lines of the error stream; read on, so that the pipe never fills."""
     assert process.stderr is not None  # noqa: S101 - it was opened as a pipe
-    left, line = _MOST_COMPLAINTS, b""
-    while chunk := await process.stderr.read(_MOST_COMPLAINTS):
-        shown, left = chunk[: max(0, left)], left - len(chunk)
-        *lines, line = (line + shown).split(b"\n")
+    remaining, line = _MOST_ERROR_BYTES, b""
+    while chunk := await process.stderr.read(_MOST_ERROR_BYTES):
+        visible, remaining = chunk[: max(0, remaining)], remaining - len(chunk)
+        *lines, line = (line + visible).split(b"\n")
         for each in lines:
             hear(each.decode("utf-8", "replace"))
     if line:
         hear(line.decode("utf-8", "replace"))
-    if left < 0:
+    if remaining < 0:
         hear("… the rest of what it wrote to its error stream is not shown.")
 
 
-async def _writing(process: asyncio.subprocess.Process, from_session: Any, to_session: Any) -> None:
+async def _write_messages(
+    process: asyncio.subprocess.Process, from_session: Any, to_session: Any
+) -> None:
     assert process.stdin is not None  # noqa: S101 - it was opened as a pipe
     try:
         async for message in from_session:
@@ -179,11 +179,11 @@ async def _writing(process: asyncio.subprocess.Process, from_session: Any, to_se
             process.stdin.write(line.encode() + b"\n")
             await process.stdin.drain()
     except (OSError, anyio.ClosedResourceError):
-        to_session.close()  # else the session would wait for an answer for ever
+        to_session.close()  # otherwise the session would wait for an answer forever
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Close its input and give it time, then end its whole group."""
+    """Close its input, then terminate and kill its process group if it does not end."""
     assert process.stdin is not None  # noqa: S101 - it was opened as a pipe
     process.stdin.close()
     for sign in (None, signal.SIGTERM, signal.SIGKILL):
@@ -194,19 +194,19 @@ async def _end(process: asyncio.subprocess.Process) -> None:
             break
 
 
-def _let_go(process: asyncio.subprocess.Process) -> None:
-    """Close the pipes: those that a child of the program still holds would stay open."""
+def _close_pipes(process: asyncio.subprocess.Process) -> None:
+    """Close the pipes, which a child of the program might keep open."""
     transport = getattr(process, "_transport", None)
     if transport is not None:
         transport.close()
 
 
 async def _has_ended(process: asyncio.subprocess.Process) -> bool:
-    """Whether it ends in time; `wait` would also wait for pipes that nobody reads any more."""
-    for _ in range(round(_GRACE_SECONDS / _LOOK_SECONDS)):
+    """Return whether it ends in time; `wait` would also wait for pipes that a child holds."""
+    for _ in range(round(_GRACE_SECONDS / _POLL_SECONDS)):
         if process.returncode is not None:
             return True
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(_POLL_SECONDS)
     return process.returncode is not None
 
 
@@ -214,10 +214,10 @@ async def _has_ended(process: asyncio.subprocess.Process) -> bool:
 
 
 class _Client(httpx2.AsyncClient):
-    """A client whose events are as long as the transport allows."""
+    """A client without a limit for events; the transport has one."""
 
     def sse(self, *args: Any, **options: Any) -> Any:
-        """Events of any size: the stream beneath is bounded."""
+        """Return events of any size, since the stream below is limited."""
         return super().sse(*args, **{**options, "max_event_size": None})
 
 
@@ -228,14 +228,14 @@ def _http(
     auth: httpx2.Auth | None,
     most_bytes: int,
 ) -> httpx2.AsyncClient:
-    """A client that follows nobody elsewhere, and reads no credentials that it was not given."""
+    """Return a client that stays on its origin and reads no credentials from the environment."""
     inner = httpx2.AsyncHTTPTransport(trust_env=False)
     return _Client(
         headers=headers,
         auth=auth,
         timeout=timeout or httpx2.Timeout(_CONNECT_SECONDS, read=None),
-        transport=_Bounded(inner, _origin(httpx2.URL(spec.url)), most_bytes),
-        follow_redirects=True,  # within the server's own origin: the transport knows no other
+        transport=_BoundedTransport(inner, _origin(httpx2.URL(spec.url)), most_bytes),
+        follow_redirects=True,  # only within the server's origin, which the transport enforces
         trust_env=False,
     )
 
@@ -244,13 +244,13 @@ Origin = tuple[str, str, int | None]
 
 
 def _origin(url: httpx2.URL) -> Origin:
-    return url.scheme, url.host, url.port  # a scheme's own port is None
+    return url.scheme, url.host, url.port  # the default port of a scheme is None
 
 
-class _Bounded(httpx2.AsyncBaseTransport):
-    """Sends to one server alone, and bounds what an answer may hold.
+class _BoundedTransport(httpx2.AsyncBaseTransport):
+    """Sends to one server only and limits its responses.
 
-    The bound is for an answer as a whole, or for one event where it is a stream.
+    The limit is for the whole response, or per event of a stream.
     """
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, origin: Origin, most_bytes: int) -> None:
@@ -259,7 +259,7 @@ class _Bounded(httpx2.AsyncBaseTransport):
         self._most_bytes = most_bytes
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request; its answer is read under the bound."""
+        """Send a request; its response is read with the limit."""
         if _origin(request.url) != self._origin:
             raise ToolServerError(
                 "it redirects to another server, which would get its headers",
@@ -282,7 +282,7 @@ class _Bounded(httpx2.AsyncBaseTransport):
         return response
 
     async def aclose(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         await self._inner.aclose()
 
 
@@ -295,7 +295,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         length = 0
         async for chunk in self._inner:
-            # Events end with an empty line; a stream of many small ones may go on for ever.
+            # Events end with an empty line; a stream of many small ones may be endless.
             ends = max(chunk.rfind(b"\n\n"), chunk.rfind(b"\r\n\r\n")) if self._is_events else -1
             length = len(chunk) - ends if ends >= 0 else length + len(chunk)
             if length > self._most_bytes:

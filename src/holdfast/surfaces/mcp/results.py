@@ -1,9 +1,8 @@
-"""A tool's result on its way to the host: stored and cited where it is long, else as it came.
+"""Cite the long parts of a tool's result; short results are returned unchanged.
 
-results: after structured. Texts and embedded texts give way to citations where the policy says so
-(fitting/policy.py); images, sounds, links, `isError` and `_meta` are carried through. The router of
-the seed (004-54): the result is stored, its facts are taken and its summary is queued behind the
-answer, and the extract is what the host gets; a result that comes again is told with its summary.
+Texts are replaced by citations where the policy says so (fitting/policy.py); images, sounds, links,
+`isError` and `_meta` are passed through. A stored result is also read for facts and queued for a
+summary, which its citation has the next time.
 """
 
 from __future__ import annotations
@@ -26,29 +25,30 @@ from holdfast.quoting import item
 from holdfast.surfaces.mcp.structured import shorten
 
 REFS_META = "holdfast/refs"
-"""In `_meta` of a result: the refs that stand in it, for programs."""
+"""Key in a result's `_meta` for the refs in it, for programs."""
 SIZE_META = "anthropic/maxResultSizeChars"
-_LARGEST_WHOLE = 500_000
-"""Most characters that a tool may ask to be left whole; the host that reads the mark has it."""
+_LARGEST_UNCITED = 500_000
+"""Maximum characters that a tool may request to be left uncited; the host that defined the mark has
+the same limit."""
 _SHORTEST_CITED = 200
-"""Characters up to which a block is not looked at: a server may send a million of them."""
+"""Blocks up to this length are not checked: a server may send a million of them."""
 _ROOM_IN_STRUCTURED = 2_000
-"""Characters up to which a structured result is shortened once its text is cited."""
+"""Target length of a structured result after its text was cited."""
 
 
-class Called(NamedTuple):
-    """A call whose result comes."""
+class ToolCall(NamedTuple):
+    """A call whose result is processed."""
 
     tool: str
-    """The name that the host knows, with its server."""
+    """The name that the host uses, with the server's."""
     arguments: Mapping[str, Any]
     output_schema: Any = None
-    whole_characters: int = 0
-    """Results up to this length are left whole, as the tool's own mark says."""
+    max_uncited_characters: int = 0
+    """Results up to this length stay complete, by the tool's own mark."""
 
 
-class Measured(NamedTuple):
-    """A result as the host gets it, and what that saved."""
+class CitedResult(NamedTuple):
+    """A result for the host, with the tokens before and after."""
 
     result: types.CallToolResult
     from_tokens: int
@@ -56,59 +56,59 @@ class Measured(NamedTuple):
     refs: tuple[str, ...]
 
 
-def whole_characters(meta: Mapping[str, Any] | None) -> int:
-    """Up to how many characters a tool wants its results left whole."""
-    asked = (meta or {}).get(SIZE_META)
-    if not isinstance(asked, int) or isinstance(asked, bool):
+def max_uncited_characters(meta: Mapping[str, Any] | None) -> int:
+    """Return up to how many characters a tool wants its results complete."""
+    limit = (meta or {}).get(SIZE_META)
+    if not isinstance(limit, int) or isinstance(limit, bool):
         return 0
-    return min(max(0, asked), _LARGEST_WHOLE)
+    return min(max(0, limit), _LARGEST_UNCITED)
 
 
 class Results:
-    """Cites what is long, over one engine."""
+    """Cites the long parts of results, with one engine."""
 
     def __init__(self, engine: Holdfast, *, window: int, opener: str = NAME) -> None:
         self._engine = engine
         self._pressure = Pressure(window, sees_window=False)
         self._opener = opener
 
-    async def measured(self, result: types.CallToolResult, called: Called) -> Measured:
-        """The result with citations for what is long; as it came where nothing is."""
+    async def cite_result(self, result: types.CallToolResult, called: ToolCall) -> CitedResult:
+        """Return the result with citations for its long parts."""
         texts = [text for text in map(_text_of, result.content) if text is not None]
         characters = sum(map(len, texts))
-        structured = _encoded(result.structured_content)
+        structured = _to_json(result.structured_content)
         tokens = partial(_tokens, [*texts, structured])
-        whole = max(called.whole_characters, self._engine.options.rules.threshold)
+        whole = max(called.max_uncited_characters, self._engine.options.rules.threshold)
         if characters <= whole and len(structured) <= whole:
-            before = _rough([*texts, structured])
-            return Measured(result, before, before, ())
+            before = _rough_tokens([*texts, structured])
+            return CitedResult(result, before, before, ())
         before = await self._engine.workers.off_loop(characters + len(structured), tokens)
         refs: list[str] = []
         content = await self._content(result.content, called, refs)
         value = await self._structured(result, structured, called, refs)
         if not refs:
-            return Measured(result, before, before, ())
+            return CitedResult(result, before, before, ())
         meta = {**(result.meta or {}), REFS_META: refs}
         cited = result.model_copy(
             update={"content": content, "structured_content": value, "meta": meta}
         )
         left = [text for text in map(_text_of, content) if text is not None]
-        after = _rough([*left, _encoded(value)])
-        return Measured(cited, before, min(before, after), tuple(refs))
+        after = _rough_tokens([*left, _to_json(value)])
+        return CitedResult(cited, before, min(before, after), tuple(refs))
 
     # --- texts -----------------------------------------------------------------------------------
 
     async def _content(
-        self, blocks: list[types.ContentBlock], called: Called, refs: list[str]
+        self, blocks: list[types.ContentBlock], called: ToolCall, refs: list[str]
     ) -> list[types.ContentBlock]:
-        """The blocks, those that are long cited; many that are long together are cited as one."""
+        """Return the blocks with long ones cited; if only their sum is long, cite them as one."""
         content: list[types.ContentBlock] = []
         for block in blocks:
             text = _text_of(block)
             if text is None or len(text) <= _SHORTEST_CITED:
                 content.append(block)
                 continue
-            citation = await self._cited(text, called)
+            citation = await self._cite_text(text, called)
             if citation is None:
                 content.append(block)
             else:
@@ -117,16 +117,16 @@ class Results:
         whole = [block.text for block in content if isinstance(block, types.TextContent)]
         if len(whole) < 2 or refs:
             return content
-        citation = await self._cited("\n".join(whole), called)
+        citation = await self._cite_text("\n".join(whole), called)
         if citation is None:
             return content
         refs.append(citation.ref_id)
         rest = [block for block in content if not isinstance(block, types.TextContent)]
         return [types.TextContent(text=citation.text), *rest]
 
-    async def _cited(self, text: str, called: Called) -> Citation | None:
-        """The citation of a text; None if it stays whole."""
-        if len(text) <= called.whole_characters:
+    async def _cite_text(self, text: str, called: ToolCall) -> Citation | None:
+        """Return the citation of a text; None if it stays complete."""
+        if len(text) <= called.max_uncited_characters:
             return None
         workers, rules = self._engine.workers, self._engine.options.rules
         arrival = Arrival(text, tool=called.tool, arguments=called.arguments)
@@ -142,12 +142,12 @@ class Results:
             shorten_to=decision.threshold,
             opener=self._opener,
         )
-        with suppress(PrivacyError):  # what may not be stored is not taken out either
-            return await self._stored(text, called, rules)
+        with suppress(PrivacyError):  # a content that may not be stored must stay in the result
+            return await self._store(text, called, rules)
         return None
 
-    async def _stored(self, content: Any, called: Called, rules: CitingRules) -> Citation | None:
-        """Store a content and cite it; one that cannot be stored is not taken out."""
+    async def _store(self, content: Any, called: ToolCall, rules: CitingRules) -> Citation | None:
+        """Store a content and cite it; None if it cannot be stored."""
         try:
             citation = await self._engine.cite(
                 content, tool=called.tool, rules=rules, learns_later=True
@@ -156,23 +156,23 @@ class Results:
             return None
         if not citation.ref_id:
             return None
-        return await self._summarised(citation, rules)
+        return await self._with_summary(citation, rules)
 
-    async def _summarised(self, citation: Citation, rules: CitingRules) -> Citation:
-        """The citation with a summary of its content; one that is missing is queued (C41)."""
+    async def _with_summary(self, citation: Citation, rules: CitingRules) -> Citation:
+        """Return the citation with its content's summary; a missing one is queued."""
         engine = self._engine
         if engine.parts.summary_queue is None or citation.content is None:
             return citation
         try:
             info = await engine.store.info(engine.scope, citation.ref_id)
-        except StoreError:  # the extract is as good as it was
+        except StoreError:  # the extract is still valid
             return citation
         if info is None:
             return citation
-        if info.summary == citation.content.summary:  # the extract's own
+        if info.summary == citation.content.summary:  # the summary is the extract's own
             await engine.parts.summary_queue.listed(engine.scope, info)
             return citation
-        # A model has read the original: what may not be shown may stand in its words.
+        # A model has read the original, so its words may hold data that must be masked.
         summary = apply(rules.privacy, info.summary, find(info.summary))
         head, end, rest = citation.text.partition("\n")
         text = f"{head}\n{item(summary)}{end}{rest}"
@@ -181,15 +181,15 @@ class Results:
     # --- structured results ----------------------------------------------------------------------
 
     async def _structured(
-        self, result: types.CallToolResult, encoded: str, called: Called, refs: list[str]
+        self, result: types.CallToolResult, encoded: str, called: ToolCall, refs: list[str]
     ) -> Any:
-        """The structured result, shorter if it is long; its schema still holds."""
+        """Return the structured result, shortened if it is long, still valid for its schema."""
         value = result.structured_content
-        if value is None or (not refs and await self._stays(encoded, called)):
+        if value is None or (not refs and await self._stays_complete(encoded, called)):
             return value
         rules = msgspec.structs.replace(self._engine.options.rules, opener=self._opener)
         try:
-            citation = await self._stored(encoded, called, rules)
+            citation = await self._store(encoded, called, rules)
         except PrivacyError:
             citation = None
         if citation is None:
@@ -202,8 +202,8 @@ class Results:
             refs.append(citation.ref_id)
         return shortened.value
 
-    async def _stays(self, encoded: str, called: Called) -> bool:
-        if len(encoded) <= called.whole_characters or not self._engine.options.cites:
+    async def _stays_complete(self, encoded: str, called: ToolCall) -> bool:
+        if len(encoded) <= called.max_uncited_characters or not self._engine.options.cites:
             return True
         arrival = Arrival(encoded, tool=called.tool, arguments=called.arguments)
         work = partial(decide, arrival, self._pressure, self._engine.options.rules)
@@ -212,7 +212,7 @@ class Results:
 
 
 def _text_of(block: types.ContentBlock) -> str | None:
-    """The text of a block that has one."""
+    """Return the text of a block, if it has one."""
     if isinstance(block, types.TextContent):
         return block.text
     if isinstance(block, types.EmbeddedResource):
@@ -222,14 +222,14 @@ def _text_of(block: types.ContentBlock) -> str | None:
 
 
 def _with_text(block: types.ContentBlock, text: str) -> types.ContentBlock:
-    """The same block with another text: what else it says is carried through."""
+    """Return the same block with another text."""
     if isinstance(block, types.EmbeddedResource):
         resource = block.resource.model_copy(update={"text": text, "mime_type": "text/plain"})
         return block.model_copy(update={"resource": resource})
     return block.model_copy(update={"text": text})
 
 
-def _encoded(value: Any) -> str:
+def _to_json(value: Any) -> str:
     if value is None:
         return ""
     return msgspec.json.encode(value).decode("utf-8", "replace")
@@ -239,6 +239,6 @@ def _tokens(texts: list[str]) -> int:
     return sum(map(count, texts))
 
 
-def _rough(texts: list[str]) -> int:
-    """Tokens of short texts, exactly; of long ones a quarter of their bytes."""
+def _rough_tokens(texts: list[str]) -> int:
+    """Return the exact tokens of short texts and a quarter of the bytes of long ones."""
     return sum(count(text) if len(text) <= 8_000 else len(text) // 4 for text in texts)

@@ -1,10 +1,9 @@
-"""One server behind the gateway: started when it is first needed, and again when it has died.
+"""A server behind the gateway: started at its first call and restarted after it has died.
 
-upstream: after link and failing. A server lives in a task of its own, which the calls of many hosts
-share. When it dies, the calls that it was at end with a typed error, for nobody knows how much of
-them was done; the next call starts it anew, later each time that it fails at once. What a server
-asks of its host (sampling, elicitation, roots) goes to the host whose call it is at, if that is
-plain: with calls of two hosts under way it is refused, for it might be the other's.
+A server runs in its own task, shared by the calls of many hosts. When it dies, its open calls fail
+with a typed error, since nobody knows which of them took effect. A request of the server (sampling,
+elicitation, roots) is forwarded to the host whose call it is processing; with calls of two hosts it
+is refused, because it might be for the other.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from mcp.client.client import ConnectMode
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from holdfast.errors import HoldfastError, ToolServerError
-from holdfast.surfaces.mcp import failing
+from holdfast.surfaces.mcp import server_errors
 from holdfast.surfaces.mcp.cards import ServerCard
 from holdfast.surfaces.mcp.config import ServerSpec
-from holdfast.surfaces.mcp.link import Link, card_of
-from holdfast.surfaces.mcp.pipe import FORGOTTEN, Way, way_to
+from holdfast.surfaces.mcp.link import ServerLink, read_card
+from holdfast.surfaces.mcp.pipe import FORGOTTEN, Way, open_way
 
 State = Literal["idle", "starting", "ready", "failed", "off"]
 
@@ -50,46 +49,48 @@ READ_RESULT: TypeAdapter[types.ReadResourceResult | types.InputRequiredResult] =
 )
 
 
-class Host(Protocol):
-    """Whoever is at the other end of the gateway, for the length of a request."""
+class RequestHost(Protocol):
+    """The host of a request."""
 
     identity: str
-    """Told apart by it: two requests of one host have the same."""
+    """Equal for all requests of one host."""
     capabilities: types.ClientCapabilities | None
 
     @property
     def is_modern(self) -> bool:
-        """Whether it is asked by results that require input, not in the middle of a call."""
+        """Return whether it is asked by results that require input, not during a call."""
 
     async def ask(self, request: types.ServerRequest, result: type[Any]) -> Any:
-        """Ask what a server asks; an `ErrorData` if that cannot be asked here."""
+        """Forward a server's request; return `ErrorData` if it cannot be asked."""
 
     async def tell(self, notification: types.ServerNotification) -> None:
-        """Hand on what a server tells."""
+        """Forward a server's notification."""
 
 
 class Listener(Protocol):
-    """Who hears of a server."""
+    """Receives the changes of a server."""
 
-    async def learnt(self, upstream: Upstream, learnt: ServerCard) -> None:
-        """The server has started, or its lists have changed: this is to be its card now."""
+    async def update_card(self, upstream: McpUpstream, card: ServerCard) -> None:
+        """Update the server's card after its start or after a change of its lists."""
 
-    async def told(self, upstream: Upstream, notification: types.ServerNotification) -> None:
-        """It tells something that is about no list."""
+    async def forward_notification(
+        self, upstream: McpUpstream, notification: types.ServerNotification
+    ) -> None:
+        """Forward a notification that is not about a list."""
 
 
-class Upstream:
-    """A server, and what is known of it."""
+class McpUpstream:
+    """A server and its state."""
 
     def __init__(
         self,
         spec: ServerSpec,
         listener: Listener,
         *,
-        way: Way = way_to,
+        way: Way = open_way,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`way` leads to the server."""
+        """`way` connects to the server."""
         self.spec = spec
         self.card: ServerCard | None = None
         self.state: State = "off" if spec.fault else "idle"
@@ -97,44 +98,48 @@ class Upstream:
         """Why it is off or failed."""
         self.starts = 0
         self._listener = listener
-        self._backoff = failing.Backoff(clock)
+        self._backoff = server_errors.Backoff(clock)
         self._way = way
         self._lock = asyncio.Lock()
-        self._link: Link | None = None
-        self._asking: list[Host] = []
-        """Hosts whose calls the server is at, or for whom it starts."""
+        self._link: ServerLink | None = None
+        self._calling_hosts: list[RequestHost] = []
+        """Hosts whose calls are in progress, or for which it starts."""
         self._has_worked = False
-        """Whether it was called since it started."""
+        """Whether it was called since its start."""
         self._level: types.SetLevelRequestParams | None = None
         self._learning = asyncio.Lock()
         self._is_stale = False
-        """Whether the lists are to be read again, and nobody has begun to."""
+        """Whether the lists must be read again and no task has begun to."""
 
     async def call(
         self,
         request: types.ClientRequest,
         result: TypeAdapter[_T],
-        host: Host,
+        host: RequestHost,
         *,
         on_progress: Any = None,
     ) -> _T:
-        """Ask the server something for a host; it is started if it does not run."""
+        """Send a host's request to the server, which is started if it does not run."""
         try:
             return await self._send(request, result, host, on_progress)
         except MCPError as error:
-            if not await self._is_forgotten(error):
-                raise self._judged(error) from error
+            if not await self._close_if_forgotten(error):
+                raise self._call_error(error) from error
         try:
             return await self._send(request, result, host, on_progress)
         except MCPError as error:
-            raise self._judged(error) from error
+            raise self._call_error(error) from error
 
     async def _send(
-        self, request: types.ClientRequest, result: TypeAdapter[_T], host: Host, on_progress: Any
+        self,
+        request: types.ClientRequest,
+        result: TypeAdapter[_T],
+        host: RequestHost,
+        on_progress: Any,
     ) -> _T:
         client = await self.started(host)
         self._has_worked = True
-        self._asking.append(host)
+        self._calling_hosts.append(host)
         try:
             return await client.session.send_request(
                 request,
@@ -148,36 +153,37 @@ class Upstream:
                 fix="Tell whoever wrote it.",
             ) from error
         finally:
-            self._asking.remove(host)
+            self._calling_hosts.remove(host)
 
-    async def _is_forgotten(self, error: MCPError) -> bool:
-        """Whether a server at an address knows our session no more: then nothing was done.
+    async def _close_if_forgotten(self, error: MCPError) -> bool:
+        """Close the connection if a remote server has forgotten the session; return whether it has.
 
-        It was started anew, or its sessions end; the protocol wants a new one to be opened.
+        It was restarted, or its sessions expire. The request had no effect, and the protocol
+        requires a new session.
         """
         if error.code != FORGOTTEN or self._link is None:
             return False
         await self._link.close()
         return True
 
-    async def tell_level(self, params: types.SetLevelRequestParams) -> None:
-        """How much the server shall tell, now and whenever it starts."""
+    async def set_level(self, params: types.SetLevelRequestParams) -> None:
+        """Set the server's log level, now and at every start."""
         self._level = params
         if self._link is not None and self._link.is_open:
             await self._set_level(self._link.client)
 
     @property
     def is_busy(self) -> bool:
-        """Whether it is at a call."""
-        return bool(self._asking)
+        """Return whether calls are in progress."""
+        return bool(self._calling_hosts)
 
     @property
     def is_startable(self) -> bool:
-        """Whether a start may be tried now."""
+        """Return whether a start may be tried now."""
         return self.state != "off" and self._backoff.seconds <= 0
 
-    async def started(self, host: Host | None) -> Client:
-        """The connection to the server, which is opened if there is none."""
+    async def started(self, host: RequestHost | None) -> Client:
+        """Return the connection to the server, opened if there is none."""
         if self._link is not None and self._link.is_open and self._suits(self._link, host):
             return self._link.client
         async with self._lock:
@@ -185,18 +191,18 @@ class Upstream:
                 return self._link.client
             return await self._start(host)
 
-    def _suits(self, link: Link, host: Host | None) -> bool:
-        """Whether a host can be asked over a connection all that it can be asked.
+    def _suits(self, link: ServerLink, host: RequestHost | None) -> bool:
+        """Return whether a connection supports all requests that a host can answer.
 
-        One that was opened for a list is opened anew for the first call of a host that can be
-        asked more. After a call it stays as it is: a server may hold what a restart would lose.
+        A connection opened for a list is reopened for the first call of a host with more abilities.
+        After a call it is kept, since a restart would lose the server's state.
         """
         if host is None or self._has_worked:
             return True
         return link.can_ask(host.capabilities) and (host.is_modern or not link.is_modern)
 
     async def close(self) -> None:
-        """End the server, if it runs."""
+        """Stop the server if it runs."""
         if self._link is not None:
             await self._link.close()
             self._link = None
@@ -205,32 +211,34 @@ class Upstream:
 
     # --- starting --------------------------------------------------------------------------------
 
-    async def _start(self, host: Host | None) -> Client:
-        self._refuse_if_useless()
+    async def _start(self, host: RequestHost | None) -> Client:
+        self._raise_if_not_startable()
         if self._link is not None:
             await self._link.close()
         self.state, self.starts = "starting", self.starts + 1
         self._is_stale = self._has_worked = False
         hosts = [] if host is None else [host]
-        self._asking += hosts  # server-filesystem asks for roots as soon as it is spoken to
+        self._calling_hosts += hosts  # server-filesystem requests roots during its start
         try:
-            client = await self._opened(host)
+            client = await self._open(host)
         except TimeoutError:
-            raise self._failed(f"it did not start within {START_SECONDS:.0f} seconds") from None
+            raise self._start_error(
+                f"it did not start within {START_SECONDS:.0f} seconds"
+            ) from None
         except Exception as error:
-            raise self._failed(failing.why(error)) from error
+            raise self._start_error(server_errors.start_failure(error)) from error
         finally:
             for each in hosts:
-                self._asking.remove(each)
+                self._calling_hosts.remove(each)
         self.state, self.reason = "ready", ""
         await self._set_level(client)
         return client
 
-    async def _opened(self, host: Host | None) -> Client:
-        """A connection in the era of the host that waits for it, else in the server's newest.
+    async def _open(self, host: RequestHost | None) -> Client:
+        """Return a connection in the era of the waiting host, or in the server's newest.
 
-        A server that speaks both asks a host in the middle of a call in the older era alone, and
-        a host of that era can be asked in no other way.
+        A server that supports both eras asks a host during a call only in the older one, and a host
+        of that era can be asked in no other way.
         """
         if host is None or host.is_modern:
             return await self._link_in("auto", host)
@@ -239,52 +247,53 @@ class Upstream:
         except MCPError as error:
             if error.code == types.CONNECTION_CLOSED:
                 raise
-            return await self._link_in("auto", host)  # it speaks but the newer one
+            return await self._link_in("auto", host)  # the server supports only the newer era
 
-    async def _link_in(self, era: ConnectMode, host: Host | None) -> Client:
-        link = self._link = Link(self, host.capabilities if host is not None else None, era)
+    async def _link_in(self, era: ConnectMode, host: RequestHost | None) -> Client:
+        link = self._link = ServerLink(self, host.capabilities if host is not None else None, era)
         try:
-            # Shielded: a host that gives up must not end the start that others wait for.
+            # Shielded: a host that gives up must not cancel the start for others.
             return await asyncio.wait_for(asyncio.shield(link.opened), START_SECONDS)
         except TimeoutError:
             await link.close()
             raise
 
     async def _set_level(self, client: Client) -> None:
-        """Tell the server how much it shall tell, if it tells anything."""
+        """Send the log level to the server if it supports logging."""
         if self._level is None or client.server_capabilities.logging is None:
             return
         request = types.SetLevelRequest(params=self._level)
-        with suppress(MCPError, ValidationError):  # it may know of levels and not of this one
+        with suppress(MCPError, ValidationError):  # it may not know this level
             await client.session.send_request(
                 request, _EMPTY, request_read_timeout_seconds=_LEVEL_SECONDS
             )
 
-    def _refuse_if_useless(self) -> None:
+    def _raise_if_not_startable(self) -> None:
         if self.state == "off":
-            raise failing.off(self.spec, self.reason)
+            raise server_errors.unusable(self.spec, self.reason)
         if (seconds := self._backoff.seconds) > 0:
-            raise failing.left_alone(self.spec, self.reason, seconds)
+            raise server_errors.backing_off(self.spec, self.reason, seconds)
 
-    def _failed(self, why: str) -> ToolServerError:
+    def _start_error(self, why: str) -> ToolServerError:
         self.state, self.reason = "failed", why
-        return failing.not_started(self.spec, why, self._backoff.failed())
+        return server_errors.not_started(self.spec, why, self._backoff.record_start_failure())
 
-    def died(self, lived_seconds: float) -> None:
-        """Note that the connection is over, though nobody closed it."""
+    def connection_lost(self, lived_seconds: float) -> None:
+        """Record the end of a connection that nobody closed."""
         if self.state == "ready":
             self.state, self.reason = "failed", "it stopped"
-            self._backoff.died(lived_seconds)
+            self._backoff.record_death(lived_seconds)
 
-    def _judged(self, error: MCPError) -> Exception:
+    def _call_error(self, error: MCPError) -> Exception:
         if error.code == types.CONNECTION_CLOSED and self._link is not None:
-            self._link.over()
-        return failing.not_answered(self.spec, error)
+            self._link.mark_dead()
+        return server_errors.call_error(self.spec, error)
 
-    # --- what the server says by itself ----------------------------------------------------------
+    # --- messages from the server
+    # ---------------------------------------------------------------------
 
-    async def heard(self, message: Any) -> None:
-        """Take a notification."""
+    async def handle_message(self, message: Any) -> None:
+        """Handle a notification."""
         if isinstance(message, Exception):
             return
         if isinstance(message, _LIST_CHANGES):
@@ -294,31 +303,31 @@ class Upstream:
         if isinstance(message, types.LoggingMessageNotification) and host is not None:
             await host.tell(message)
         elif not isinstance(message, types.LoggingMessageNotification):
-            await self._listener.told(self, message)
+            await self._listener.forward_notification(self, message)
 
     def relearn_soon(self) -> None:
-        """Read the lists again: beside the connection, which must go on meanwhile.
+        """Read the lists again in another task, since the connection must keep running.
 
-        However often it is told of changes, one reading is under way and one may wait.
+        However many changes it announces, at most one reading is running and one is waiting.
         """
         if self._link is not None and not self._is_stale:
             self._is_stale = True
-            self._link.beside(self._relearn(self._link))
+            self._link.run_beside(self._relearn(self._link))
 
-    async def _relearn(self, link: Link) -> None:
-        await asyncio.wait([link.opened])  # server-everything tells of changes while it starts
+    async def _relearn(self, link: ServerLink) -> None:
+        await asyncio.wait([link.opened])  # server-everything announces changes while it starts
         async with self._learning:
-            self._is_stale = False  # what changes from here on is read once more
+            self._is_stale = False  # later changes are read again
             if link.is_open:
                 with suppress(MCPError, ValidationError, HoldfastError):
                     await self.learn(link.client)
 
     async def learn(self, client: Client) -> None:
         """Read all lists of the server."""
-        await self._listener.learnt(self, await card_of(client, self.spec))
+        await self._listener.update_card(self, await read_card(client, self.spec))
 
     async def forward(self, request: types.ServerRequest, result: type[Any]) -> Any:
-        """Put what the server asks to the host whose call it is at."""
+        """Forward a server's request to the host whose call is in progress."""
         host = self._only_host()
         if host is None:
             return types.ErrorData(
@@ -326,10 +335,10 @@ class Upstream:
             )
         return await host.ask(request, result)
 
-    def _only_host(self) -> Host | None:
-        hosts = {host.identity: host for host in self._asking}
+    def _only_host(self) -> RequestHost | None:
+        hosts = {host.identity: host for host in self._calling_hosts}
         return next(iter(hosts.values())) if len(hosts) == 1 else None
 
     def opening(self) -> Any:
-        """The way to the server, to be entered."""
+        """Return the server's streams as a context manager."""
         return self._way(self.spec)

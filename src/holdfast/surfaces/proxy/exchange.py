@@ -16,7 +16,7 @@ from typing import Any
 from holdfast.answer_cache import Answer
 from holdfast.engine import Holdfast, ReusedAnswer
 from holdfast.errors import StoreError
-from holdfast.expand.finding import OUR_TOOLS
+from holdfast.expand.tool_search import OUR_TOOLS
 from holdfast.faults import Faults
 from holdfast.surfaces.proxy.answer_stream import joined_stream, passed_stream
 from holdfast.surfaces.proxy.delivery import Got, Outcome, Pieces, account, received
