@@ -50,7 +50,7 @@ def framework() -> Framework:
             await plugin.before_model_callback(callback_context=context, llm_request=asked)
             answer = LlmResponse(content=types.Content(role="model", parts=[]))
             await plugin.after_model_callback(callback_context=context, llm_response=answer)
-            await plugin.host.asettle()
+            await plugin.host.await_background()
             return asked.contents
 
         return step

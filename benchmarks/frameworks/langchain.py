@@ -48,7 +48,7 @@ def framework() -> Framework:
 
             request: Any = ModelRequest(model=model, messages=messages, tools=middleware.tools)
             await middleware.awrap_model_call(request, handler)
-            await middleware.host.asettle()
+            await middleware.host.await_background()
             return sent
 
         return step

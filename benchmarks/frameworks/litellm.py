@@ -40,7 +40,7 @@ def framework() -> Framework:
             changed = await logger.async_pre_call_deployment_hook(asked, kind)
             answer = SimpleNamespace(usage=None)
             await logger.async_post_call_success_deployment_hook(asked, answer, kind)
-            await logger.threads.host.asettle()
+            await logger.threads.host.await_background()
             return (changed or asked)["messages"]  # type: ignore[return-value]
 
         return step

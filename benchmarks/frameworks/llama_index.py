@@ -44,7 +44,7 @@ def framework() -> Framework:
         async def step(messages: list[Any]) -> list[Any]:
             fit = await agent._fit(messages, await agent.get_tools())
             agent.threads.observe(fit)
-            await agent.threads.host.asettle()
+            await agent.threads.host.await_background()
             return fit.messages
 
         return step

@@ -39,7 +39,7 @@ def framework() -> Framework:
 
         async def step(messages: list[Any]) -> list[Any]:
             sent = (await holdfast(data(messages, holdfast.tool))).input
-            await holdfast.host.asettle()
+            await holdfast.host.await_background()
             return list(sent)
 
         return step

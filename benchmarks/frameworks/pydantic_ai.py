@@ -67,7 +67,7 @@ def framework() -> Framework:
 
             asked = context(messages)
             await capability.wrap_model_request(run, request_context=asked, handler=handler)
-            await capability.host.asettle()
+            await capability.host.await_background()
             return sent
 
         return step

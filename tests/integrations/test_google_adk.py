@@ -95,7 +95,7 @@ def test_sixty_calls_in_a_small_window_end_with_the_same_answer() -> None:
             kept = str([json_of(event.content) for event in session.events if event.content])
             assert kept.count("INFO step") >= LOGS * LINES  # ADK's own session stays whole
             judge(fitted, "gemini", MODEL)
-            await plugin.host.asettle()
+            await plugin.host.await_background()
             ann = await engine.of(Scope("ann", "logs"))
             await check_record(ann, len(fitted.requests))
             assert not await engine.store.refs(Scope("bob", "logs"))

@@ -102,7 +102,7 @@ class Run(NamedTuple):
 def fitted() -> Iterator[Run]:
     middleware, model = HoldfastMiddleware("memory:", limit=WINDOW), scripted()
     state = run([middleware], model, thread_id="a")
-    middleware.host.settle()
+    middleware.host.wait_for_background()
     turns = middleware.host.run(lambda engine: engine.store.turns(engine.scope.of("a")))
     yield Run(middleware, model, state, turns)
     middleware.close()

@@ -117,7 +117,7 @@ def test_sixty_calls_in_a_small_window_end_with_the_same_answer(session: str) ->
             assert await run(fitted, logger, **more) == ANSWER
             assert fitted.opened  # in LiteLLM's own loop: the agent was asked for nothing
             judge(fitted, "openai-chat", "gpt-4o")
-            await logger.threads.host.asettle()
+            await logger.threads.host.await_background()
             sessions = await engine.store.sessions(engine.scope)
             assert sum(record.turns for record in sessions) == len(fitted.requests)
             refs = await engine.store.refs(engine.scope, limit=1000)
@@ -133,7 +133,7 @@ def test_a_stream_ends_with_the_same_answer() -> None:
         async with Holdfast.open("memory:") as engine:
             fitted, logger = Reader(logs=20), HoldfastLogger(engine, limit=LIMIT)
             assert await run(fitted, logger, stream=True) == ANSWER
-            await logger.threads.host.asettle()
+            await logger.threads.host.await_background()
 
     asyncio.run(main())
 

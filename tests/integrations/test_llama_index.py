@@ -99,7 +99,7 @@ async def run(reader: Reader, kind: type[FunctionAgent], **more: Any) -> str:
         result = await agent.run(question, ctx=context, memory=memory, max_iterations=500)
         output = str(result)
     if isinstance(agent, HoldfastAgent):
-        await agent.threads.host.asettle()
+        await agent.threads.host.await_background()
     return output
 
 

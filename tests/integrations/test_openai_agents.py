@@ -100,7 +100,7 @@ def test_sixty_large_results_end_in_the_same_answer_as_without_a_window() -> Non
     with Host("memory:") as host:
         holdfast = HoldfastFilter(host, limit=WINDOW, model="gpt-4o")
         assert asyncio.run(ran(fitted, holdfast)) == ANSWER
-        host.settle()
+        host.wait_for_background()
         sessions = host.run(lambda engine: engine.store.sessions(engine.scope))
         [session] = sessions
         turns = host.run(lambda engine: engine.store.turns(engine.scope.of(session.session)))

@@ -87,7 +87,7 @@ def test_sixty_calls_in_a_small_window_end_with_the_same_answer() -> None:
             assert output == ANSWER
             assert results(history) == [read_log(n) for n in range(LOGS)]  # theirs stays whole
             judge(fitted, "openai-chat", "gpt-4o")
-            await capability.host.asettle()
+            await capability.host.await_background()
             await check_record(engine, len(fitted.requests))
 
     asyncio.run(main())
@@ -135,7 +135,7 @@ def test_a_huge_result_stays_whole_in_the_history_and_its_citation_is_an_edit() 
             parts = [part for message in result.all_messages() for part in message.parts]
             [back] = [part for part in parts if isinstance(part, ToolReturnPart)]
             assert back.content == dump()
-            await capability.host.asettle()
+            await capability.host.await_background()
             [session] = await engine.store.sessions(engine.scope)
             turns = await engine.store.turns(engine.scope.of(session.session))
             edits = [edit for turn in turns for edit in turn.edits if edit.action == "cite"]

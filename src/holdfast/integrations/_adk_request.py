@@ -1,8 +1,4 @@
-"""A request of Google ADK as Gemini's: its contents, what stands around them, and back.
-
-adk_request: before google_adk. Contents are pydantic's models of Gemini's own JSON, so that each is
-written as it would be sent.
-"""
+"""Convert Google ADK requests to Gemini requests and back."""
 
 from __future__ import annotations
 
@@ -21,16 +17,16 @@ if TYPE_CHECKING:
 
 
 class ContentForm:
-    """How contents are written, and read back."""
+    """Writes and reads Gemini contents."""
 
     dialect = "gemini"
 
     def write(self, message: types.Content) -> Sequence[Mapping[str, Any]]:
-        """A content as it is."""
+        """Return a content as JSON."""
         return [_json(message)]
 
     def read(self, parts: Sequence[tuple[Any, types.Content | None]]) -> Sequence[types.Content]:
-        """Contents that were edited, and digests."""
+        """Return edited contents and digests as ADK's objects."""
         return [types.Content.model_validate_json(encode(value)) for value, _ in parts]
 
 
@@ -38,19 +34,19 @@ def _note(content: types.Content) -> object:
     return content.role, [snapshot(vars(part)) for part in content.parts or ()]
 
 
-def _knows(note: Any, content: types.Content) -> bool:
+def _is_unchanged(note: Any, content: types.Content) -> bool:
     role, parts = note
     own = content.parts or ()
     if content.role != role or len(own) != len(parts):
         return False
-    if len(own) == 1:  # nearly always, and a thousand times a call
+    if len(own) == 1:  # nearly always, and a thousand times per call
         return bool(vars(own[0]) == parts[0])
     return all(map(eq, map(vars, own), parts))
 
 
-BY_PARTS: Memo[types.Content] = Memo(_note, _knows)
-"""A content by what is in it: ADK copies contents and parts for each request. Texts are shared
-between the copies, so that comparing them compares no characters."""
+BY_PARTS: Memo[types.Content] = Memo(_note, _is_unchanged)
+"""Identifies a content by its parts, because ADK copies contents and parts for each request. The
+copies share their texts, so that a comparison compares no characters."""
 
 
 def _json(value: types.Content | types.Tool | types.GenerateContentResponseUsageMetadata) -> Any:
@@ -70,17 +66,17 @@ def around_of(request: LlmRequest) -> dict[str, Any]:
 
 
 def withhold(request: LlmRequest, names: frozenset[str]) -> None:
-    """Offer no other functions than these: nothing else could make room."""
-    left: list[Any] = []
+    """Offer only the functions with these names, because nothing else could make room."""
+    remaining: list[Any] = []
     for tool in request.config.tools or ():
         if not isinstance(tool, types.Tool) or not tool.function_declarations:
-            left.append(tool)
+            remaining.append(tool)
             continue
         offered = [each for each in tool.function_declarations if each.name in names]
-        others = tool.model_copy(update={"function_declarations": offered or None})
-        if _json(others):
-            left.append(others)
-    request.config.tools = left
+        reduced = tool.model_copy(update={"function_declarations": offered or None})
+        if _json(reduced):
+            remaining.append(reduced)
+    request.config.tools = remaining
 
 
 def usage_of(response: LlmResponse) -> Mapping[str, Any] | None:

@@ -1,7 +1,4 @@
-"""The items of the OpenAI Agents SDK, and an agent's model and tools as the API is told of them.
-
-agents_items: beside session, before openai_agents.
-"""
+"""Convert items, models and tools of the OpenAI Agents SDK."""
 
 from __future__ import annotations
 
@@ -13,18 +10,18 @@ from agents.handoffs import Handoff
 
 
 class Items:
-    """The SDK's items, which are the dialect's own."""
+    """The SDK's items, which are those of the dialect."""
 
     dialect = "openai-responses"
 
     def write(self, message: TResponseInputItem) -> Sequence[Mapping[str, Any]]:
-        """An item as it is."""
+        """Return an item unchanged."""
         return (message,)
 
     def read(
         self, parts: Sequence[tuple[Any, TResponseInputItem | None]]
     ) -> Sequence[TResponseInputItem]:
-        """What goes out, as it is."""
+        """Return the items to send unchanged."""
         return [value for value, _ in parts]
 
 
@@ -33,15 +30,15 @@ def model_of(agent: Agent[Any]) -> str:
     return name if isinstance(name, str) else ""
 
 
-def declared(tool: Any) -> dict[str, Any]:
-    """A tool as the API is told of it; hosted tools by their name alone."""
+def declare_tool(tool: Any) -> dict[str, Any]:
+    """Return a tool as the API declares it; hosted tools by name only."""
     if not isinstance(tool, FunctionTool):
         return {"type": tool.name}
     return _function(tool.name, tool.description, tool.params_json_schema)
 
 
-def handed(other: Any) -> dict[str, Any]:
-    """Another agent to hand over to, which the model sees as a tool."""
+def declare_handoff(other: Any) -> dict[str, Any]:
+    """Return a handoff to another agent, which the model sees as a tool."""
     to = other if isinstance(other, Handoff) else handoff(other)
     return _function(to.tool_name, to.tool_description, to.input_json_schema)
 

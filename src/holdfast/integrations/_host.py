@@ -1,8 +1,8 @@
-"""The engine of an adapter, for callers that await and callers that do not.
+"""Run an adapter's engine for synchronous and asynchronous callers.
 
-host: the first word of integrations, before session. Frameworks call their hooks from any thread
-and any event loop, and an engine belongs to one. So it gets a loop in a thread of its own, opened
-with the first call; an engine that the user has opened stays on the loop it was opened in.
+Frameworks call their hooks from any thread and event loop, but an engine belongs to one loop. So it
+gets its own loop in a thread, opened at the first call. An engine that the user has opened stays on
+its loop.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ _CLOSE_SECONDS = 10.0
 
 
 class Host:
-    """Where an engine runs. Close it, or use it in a `with`; the end of the program closes it."""
+    """Runs an engine.
+
+    Close it, or use it in a `with` statement; the end of the program closes it too.
+    """
 
     def __init__(
         self,
@@ -37,9 +40,9 @@ class Host:
         settings: Settings | None = None,
         scope: Scope | None = None,
     ) -> None:
-        """Run an engine: over the store at an address, that of the settings, or one that is open.
+        """Run an engine for a store URL or for the store of the settings, or use an open engine.
 
-        An open engine is used on the event loop that runs now.
+        An open engine is used on the current event loop.
         """
         self._store, self._settings, self._scope = store, settings, scope
         self._engine: Holdfast | None = None
@@ -57,7 +60,7 @@ class Host:
     # --- calls -----------------------------------------------------------------------------------
 
     def run(self, work: Callable[[Holdfast], Awaitable[_T]]) -> _T:
-        """Have something done by the engine, and wait for it."""
+        """Run a coroutine on the engine's loop and block until it finishes."""
         if _running() is self._loop is not None:
             raise HoldfastError(
                 "the engine is on the event loop that would wait for it",
@@ -66,37 +69,37 @@ class Host:
         return self._submit(work).result()
 
     async def wait(self, work: Callable[[Holdfast], Awaitable[_T]]) -> _T:
-        """Have something done by the engine, while the caller's own loop goes on."""
+        """Run a coroutine on the engine's loop and await it."""
         if asyncio.get_running_loop() is self._loop:
-            return await self._done(work)
+            return await self._run_with_engine(work)
         return await asyncio.wrap_future(self._submit(work))
 
     def soon(self, work: Callable[[Holdfast], Awaitable[Any]]) -> None:
-        """Have something done behind the caller's back: what fails there is only logged."""
+        """Run a coroutine in the background; its failure is only logged."""
         if self._closed:
             return
-        self._started().call_soon_threadsafe(self._begin, work)
+        self._ensure_loop().call_soon_threadsafe(self._begin, work)
 
     def _begin(self, work: Callable[[Holdfast], Awaitable[Any]]) -> None:
-        task = asyncio.ensure_future(self._unattended(work))
+        task = asyncio.ensure_future(self._run_logged(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _unattended(self, work: Callable[[Holdfast], Awaitable[Any]]) -> None:
+    async def _run_logged(self, work: Callable[[Holdfast], Awaitable[Any]]) -> None:
         try:
-            await self._done(work)
+            await self._run_with_engine(work)
         except HoldfastError as error:
             log.warning("not written down: %s", error)
 
-    def settle(self) -> None:
-        """Wait for what is done behind the caller's back."""
-        self.run(lambda _: self._settled())
+    def wait_for_background(self) -> None:
+        """Wait for background coroutines."""
+        self.run(lambda _: self._gather_background())
 
-    async def asettle(self) -> None:
-        """Wait for what is done behind the caller's back."""
-        await self.wait(lambda _: self._settled())
+    async def await_background(self) -> None:
+        """Wait for background coroutines."""
+        await self.wait(lambda _: self._gather_background())
 
-    async def _settled(self) -> None:
+    async def _gather_background(self) -> None:
         await asyncio.gather(*self._tasks)
 
     # --- the loop --------------------------------------------------------------------------------
@@ -104,21 +107,21 @@ class Host:
     def _submit(self, work: Callable[[Holdfast], Awaitable[_T]]) -> Future[_T]:
         if self._closed:
             raise StoreError("the adapter is closed", fix="Make another one.")
-        return asyncio.run_coroutine_threadsafe(self._done(work), self._started())
+        return asyncio.run_coroutine_threadsafe(self._run_with_engine(work), self._ensure_loop())
 
-    async def _done(self, work: Callable[[Holdfast], Awaitable[_T]]) -> _T:
+    async def _run_with_engine(self, work: Callable[[Holdfast], Awaitable[_T]]) -> _T:
         return await work(self._engine or await self._open())
 
     async def _open(self) -> Holdfast:
         self._opening = self._opening or asyncio.Lock()
-        async with self._opening:  # the calls that come meanwhile wait for the same store
+        async with self._opening:  # concurrent calls wait for the same store
             if self._engine is None:
                 url = self._store if isinstance(self._store, str) else None
                 engine = Holdfast.open(url, scope=self._scope, settings=self._settings)
                 self._engine = await self._stack.enter_async_context(engine)
             return self._engine
 
-    def _started(self) -> asyncio.AbstractEventLoop:
+    def _ensure_loop(self) -> asyncio.AbstractEventLoop:
         with self._starting:
             if self._loop is None:
                 self._loop = loop = asyncio.new_event_loop()
@@ -129,20 +132,20 @@ class Host:
     # --- the end ---------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Write down what is still to be written, and let the store and the thread go."""
+        """Finish background work and close the store and the thread."""
         if self._closed:
             return
         self._closed = True
         if self._thread is not None and self._loop is not None:
-            ending = asyncio.run_coroutine_threadsafe(self._ended(), self._loop)
+            ending = asyncio.run_coroutine_threadsafe(self._close_engine(), self._loop)
             try:
                 ending.result(_CLOSE_SECONDS)
             finally:
                 self._loop.call_soon_threadsafe(self._loop.stop)
                 self._thread.join(_CLOSE_SECONDS)
 
-    async def _ended(self) -> None:
-        await self._settled()
+    async def _close_engine(self) -> None:
+        await self._gather_background()
         await self._stack.aclose()
 
     def __enter__(self) -> Self:
@@ -168,7 +171,7 @@ _OPEN: weakref.WeakSet[Host] = weakref.WeakSet()
 
 
 def _close_all() -> None:
-    """A program that ends without closing its adapters still has its last turns written down."""
+    """Close adapters at the end of the program, so that their last turns are recorded."""
     for host in list(_OPEN):
         try:
             host.close()
@@ -176,5 +179,5 @@ def _close_all() -> None:
             log.warning("not closed: %s", error)
 
 
-# Before the interpreter ends its pools of threads, which stores are closed with; `atexit` is later.
+# Runs before the interpreter ends thread pools, which closing a store needs; `atexit` runs later.
 getattr(threading, "_register_atexit", atexit.register)(_close_all)

@@ -1,7 +1,6 @@
-"""LangChain's messages in OpenAI's dialect, which has one message for each of them.
+"""Convert LangChain messages to Chat Completions messages and back.
 
-langchain_messages: beside session, before langchain. Blocks that the dialect does not know count as
-their JSON; a message that was not edited is never read back from here.
+A block unknown to the dialect is counted as its JSON. Unedited messages are never converted back.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from langchain_core.messages import (
 
 _ROLES = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system"}
 _CALLS = frozenset({"tool_use", "tool_call", "function_call", "invalid_tool_call"})
-"""Blocks that say again what stands in `tool_calls`."""
+"""Blocks that repeat an entry of `tool_calls`."""
 
 
 class Messages:
-    """LangChain's messages in OpenAI's dialect, which has one message for each of them."""
+    """Converts LangChain messages to and from Chat Completions messages."""
 
     dialect = "openai-chat"
 
     def write(self, message: BaseMessage) -> Sequence[Mapping[str, Any]]:
-        """A message as OpenAI's chat has it; blocks that it does not know count as their JSON."""
+        """Return a message in the dialect; unknown blocks are written as JSON."""
         role = _ROLES.get(message.type, "user")
         value: dict[str, Any] = {"role": role, "content": _content(message)}
         if isinstance(message, ToolMessage):
@@ -43,7 +42,7 @@ class Messages:
         return (value,)
 
     def read(self, parts: Sequence[tuple[Any, BaseMessage | None]]) -> Sequence[BaseMessage]:
-        """The message with what was shown of it; a digest is a message of its own."""
+        """Return a message with its edited content; a digest becomes a new message."""
         [(value, like)] = parts
         content = value.get("content") or ""
         if like is not None and _ROLES.get(like.type, "user") == value["role"]:

@@ -1,7 +1,6 @@
-"""LlamaIndex's messages, written as those of OpenAI's chat and read back where they were edited.
+"""Convert LlamaIndex messages to Chat Completions messages, and edited ones back.
 
-llama_form: before llama_index. Calls stand in blocks of a message, or as the provider's client gave
-them among its other arguments: both are found.
+Tool calls are in a message's blocks or among the provider's additional arguments; both are read.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from holdfast.wire.strict import encode
 
 
 class ChatForm:
-    """LlamaIndex's messages, written as those of OpenAI's chat and read back."""
+    """Converts LlamaIndex messages to and from Chat Completions messages."""
 
     dialect = "openai-chat"
 
     def write(self, message: ChatMessage) -> Sequence[Mapping[str, Any]]:
-        """A message as one of the dialect."""
+        """Return a message in the dialect."""
         value: dict[str, Any] = {"role": message.role.value, "content": message.content or ""}
         if calls := _calls(message):
             value["tool_calls"] = calls
@@ -29,7 +28,7 @@ class ChatForm:
         return [value]
 
     def read(self, parts: Sequence[tuple[Any, ChatMessage | None]]) -> Sequence[ChatMessage]:
-        """Messages that were edited, with what they say now; and digests."""
+        """Return edited messages with their new texts, and digests."""
         return [_read(value, like) for value, like in parts]
 
 
@@ -42,17 +41,19 @@ def _calls(message: ChatMessage) -> list[dict[str, Any]]:
             "function": {"name": block.tool_name, "arguments": _arguments(block.tool_kwargs)},
         }
         for block in blocks
-    ] or [_given(call) for call in message.additional_kwargs.get("tool_calls") or ()]
+    ] or [_provider_call(call) for call in message.additional_kwargs.get("tool_calls") or ()]
 
 
 def _arguments(arguments: Mapping[str, Any] | str) -> str:
     return arguments if isinstance(arguments, str) else encode(arguments).decode()
 
 
-def _given(call: Any) -> dict[str, Any]:
-    """A call as the client of the provider gave it, where there is no block for it."""
-    given: dict[str, Any] = call if isinstance(call, dict) else call.model_dump(exclude_none=True)
-    return given
+def _provider_call(call: Any) -> dict[str, Any]:
+    """Return a call in the form of the provider's client, which has no block for it."""
+    call_fields: dict[str, Any] = (
+        call if isinstance(call, dict) else call.model_dump(exclude_none=True)
+    )
+    return call_fields
 
 
 def _read(value: Any, like: ChatMessage | None) -> ChatMessage:
@@ -60,5 +61,5 @@ def _read(value: Any, like: ChatMessage | None) -> ChatMessage:
     text = content if isinstance(content, str) else "\n".join(part["text"] for part in content)
     if like is None:
         return ChatMessage(role=value["role"], content=text)
-    others = [block for block in like.blocks if not isinstance(block, TextBlock)]
-    return like.model_copy(update={"blocks": [TextBlock(text=text), *others]})
+    other_blocks = [block for block in like.blocks if not isinstance(block, TextBlock)]
+    return like.model_copy(update={"blocks": [TextBlock(text=text), *other_blocks]})

@@ -1,8 +1,7 @@
-"""Pydantic AI's messages, written as those of OpenAI's chat and read back where they were edited.
+"""Convert Pydantic AI messages to Chat Completions messages, and edited ones back.
 
-pydantic_form: before pydantic_ai. A request of theirs is several messages of the dialect, one for
-each part. A part that was not edited comes back as the very object it was, with all that the
-dialect has no words for.
+One Pydantic AI request becomes several messages, one per part. An unedited part comes back as the
+same object, with fields that the dialect does not have.
 """
 
 from __future__ import annotations
@@ -35,18 +34,18 @@ Value = dict[str, Any]
 
 
 class PydanticForm:
-    """How messages of Pydantic AI are written, and read back."""
+    """Converts messages of Pydantic AI."""
 
     dialect = "openai-chat"
 
     def write(self, message: ModelMessage) -> Sequence[Mapping[str, Any]]:
-        """A request as a message for each part, a response as one."""
+        """Return one message per part of a request, and one for a response."""
         if isinstance(message, ModelResponse):
             return [_response(message)]
         return [value for part in message.parts for value in _request_part(part)]
 
     def read(self, parts: Sequence[tuple[Any, ModelMessage | None]]) -> Sequence[ModelMessage]:
-        """What goes out instead of one message, or a digest."""
+        """Return the messages that replace one message, or a digest."""
         messages: list[ModelMessage] = []
         for value, like in parts:
             if value["role"] == "assistant":
@@ -63,7 +62,7 @@ class PydanticForm:
         return messages
 
 
-# --- written -------------------------------------------------------------------------------------
+# --- writing -------------------------------------------------------------------------------------
 
 
 def _request_part(part: ModelRequestPart) -> Iterator[Value]:
@@ -78,7 +77,7 @@ def _request_part(part: ModelRequestPart) -> Iterator[Value]:
             yield {"role": "user", "content": part.model_response()}
         else:
             yield _result(part.tool_call_id, part.model_response())
-    # Other parts say which tools came or went: the list of tools says it to us.
+    # Other parts announce changes of the tools, which are in the list of tools.
 
 
 def _result(call_id: str, text: str) -> Value:
@@ -122,11 +121,11 @@ def _response(message: ModelResponse) -> Value:
     return value
 
 
-# --- read back -----------------------------------------------------------------------------------
+# --- reading -------------------------------------------------------------------------------------
 
 
 def _read_part(value: Value, like: ModelMessage | None) -> ModelRequestPart:
-    """A part as it was, or with what it says now."""
+    """Return the original part, or a copy with its edited content."""
     for part in like.parts if isinstance(like, ModelRequest) else ():
         if any(written == value for written in _request_part(part)):
             return part
@@ -148,23 +147,23 @@ def _read_content(content: str | Sequence[Value]) -> str:
 
 
 def _read_response(value: Value, like: ModelMessage | None) -> ModelResponse:
-    """A response with what it says now; what did not change are the objects they were."""
+    """Return a response with its edited content; unchanged parts stay the same objects."""
     own = like if isinstance(like, ModelResponse) else ModelResponse([])
-    was = _response(own)
-    if value == was:
+    original = _response(own)
+    if value == original:
         return own
     calls = {call["id"]: call for call in value.get("tool_calls") or ()}
     texts = [TextPart(_read_content(value["content"]))] if value.get("content") else []
     parts: list[ModelResponsePart] = []
     for part in own.parts:
         if isinstance(part, TextPart):
-            parts += texts  # the dialect has one for all of them: where the first stood
+            parts += texts  # the dialect joins all texts: put them at the place of the first
             texts = []
         elif isinstance(part, ToolCallPart):
             if (call := calls.pop(part.tool_call_id, None)) is not None:
                 parts.append(_read_call(call, part))
-        elif not isinstance(part, ThinkingPart) or _thinks(value) == _thinks(was):
-            parts.append(part)  # thinking is signed: it goes out as it came, or not at all
+        elif not isinstance(part, ThinkingPart) or _thinks(value) == _thinks(original):
+            parts.append(part)  # thinking is signed: it is sent unchanged or not at all
     return replace(own, parts=[*parts, *texts, *(_read_call(call) for call in calls.values())])
 
 

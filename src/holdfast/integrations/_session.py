@@ -1,8 +1,7 @@
-"""A framework's messages as a request that fits, and back, over one `Session` for a conversation.
+"""Fit a framework's messages into requests, with one `Session` per conversation.
 
-session: after host and thread, before the adapters. A store that fails does not break the agent:
-its call goes out as it is, and the log says so. Only what fits in no way is an error, before
-anything is sent.
+A failing store does not break the agent: its call is sent unedited, and a warning is logged. Only a
+call that cannot fit raises an error, before it is sent.
 """
 
 from __future__ import annotations
@@ -34,34 +33,34 @@ from holdfast.wire import Conversation, read
 
 M = TypeVar("M")
 _MOST_THREADS = 64
-"""Conversations whose messages are held as they are written; others are written anew."""
+"""Maximum conversations whose written messages are cached; others are written again."""
 _MOST_READ = 100_000
-"""Bytes that are read on the event loop: a millisecond."""
+"""Bytes read on the event loop, which takes a millisecond."""
 _PAUSE_SECONDS = 10.0
-"""How long a store that failed is left alone."""
+"""Seconds without edits after the store has failed."""
 _OPENED_SHARE = 4
-"""An expansion takes at most this part of the limit: it is never cited again."""
+"""An expansion gets at most this fraction of the limit, since it is never cited."""
 
 
 class Fit(msgspec.Struct, Generic[M], frozen=True):
     """A call that fits."""
 
     messages: list[M]
-    """What to send: the framework's own objects, but for what was edited."""
+    """The messages to send: the framework's own objects except for edited ones."""
     fitted: Fitted | None = None
-    """What was done, and why; None if the engine could not be asked, and nothing was."""
+    """The edits and their reasons; None if the engine could not be used and nothing was edited."""
     session: Session | None = None
 
     @property
     def tools(self) -> frozenset[str] | None:
-        """Names of the tools that may still be offered, where some were withheld; None: all."""
+        """Return the names of the tools to offer if some are withheld; None for all."""
         if self.fitted is None or not self.fitted.state.frame_edits:
             return None
         return frozenset(tool.name for tool in self.fitted.state.sent.tools)
 
 
 class Threads(Generic[M]):
-    """The conversations of a framework's agents, each over a session of its own."""
+    """The conversations of a framework's agents, each with its own session."""
 
     def __init__(
         self,
@@ -72,11 +71,10 @@ class Threads(Generic[M]):
         options: FitOptions | None = None,
         memo: Memo[M] = BY_OBJECT,
     ) -> None:
-        """Fit what agents are about to send.
+        """Set the limits for calls.
 
-        `limit` is the most input tokens of a call; without one, it is what the model takes.
-        `options` are those of the engine if none are given. `memo` is for frameworks that copy
-        their messages for each call.
+        `limit` is the maximum input tokens of a call; by default the model's. `options` default to
+        those of the engine. `memo` is for frameworks that copy their messages for each call.
         """
         self.host = host
         self._form = form
@@ -96,15 +94,16 @@ class Threads(Generic[M]):
     ) -> Fit[M]:
         """Make a call fit; `around` is the rest of the body: model, tools, system text.
 
-        The session is known by its name; without one, by what the conversation begins with. No ref
-        is shown unless it `opens`: `expand_ref` is among the tools of the call.
+        The session has the given name; without one, it is identified by the beginning of the
+        conversation. `opens` is false if `expand_ref` is not among the call's tools; then no refs
+        are shown.
         """
-        if not messages or self._pauses():
+        if not messages or self._is_pausing():
             return Fit(list(messages))
         try:
-            return self.host.run(self._fitting(messages, around, name, opens=opens))
+            return self.host.run(self._fit_work(messages, around, name, opens=opens))
         except (BudgetExceededError, ContextOptimizationError):
-            raise  # nothing that could be sent would be taken
+            raise  # no request would be accepted
         except HoldfastError as error:
             return self._unedited(messages, error)
 
@@ -116,23 +115,24 @@ class Threads(Generic[M]):
         *,
         opens: bool = True,
     ) -> Fit[M]:
-        """Make a call fit, as `fit` does."""
-        if not messages or self._pauses():
+        """Make a call fit, like `fit`."""
+        if not messages or self._is_pausing():
             return Fit(list(messages))
         try:
-            return await self.host.wait(self._fitting(messages, around, name, opens=opens))
+            return await self.host.wait(self._fit_work(messages, around, name, opens=opens))
         except (BudgetExceededError, ContextOptimizationError):
             raise
         except HoldfastError as error:
             return self._unedited(messages, error)
 
-    def _pauses(self) -> bool:
+    def _is_pausing(self) -> bool:
         return time.monotonic() < self._resumes_at
 
     def _unedited(self, messages: Sequence[M], error: HoldfastError) -> Fit[M]:
-        """A call as it is. A store that fails is left alone for a while.
+        """Return a call unedited. After a store failure, calls are unedited for a while.
 
-        What cannot be stored would else be cited anew with every call: a minute for sixty results.
+        Otherwise contents that cannot be stored would be cited again in every call: a minute for
+        sixty results.
         """
         log.warning("a call goes out as it is: %s", error)
         if isinstance(error, StoreError):
@@ -140,30 +140,30 @@ class Threads(Generic[M]):
         return Fit(list(messages))
 
     def observe(self, fit: Fit[M], usage: Mapping[str, Any] | None = None) -> None:
-        """Have a call that was answered written down, and learn from the usage it reported.
+        """Record an answered call and learn from its usage, in the background.
 
-        `usage` has the names that the dialect's provider gives it. Nobody waits for this.
+        `usage` has the names of the dialect's provider.
         """
         fitted, session = fit.fitted, fit.session
         if fitted is not None and session is not None:
             self.host.soon(lambda engine: engine.observe(session, fitted, usage))
 
     def expand(self, arguments: object) -> str:
-        """What a call of `expand_ref` is answered: never silence, never an error."""
+        """Return the answer to a call of `expand_ref`; errors become a text for the model."""
         try:
-            return self.host.run(self._opening(arguments))
+            return self.host.run(self._expand_work(arguments))
         except HoldfastError as error:
             return _refusal(error)
 
     async def aexpand(self, arguments: object) -> str:
-        """What a call of `expand_ref` is answered, as `expand` says it."""
+        """Return the answer to a call of `expand_ref`, like `expand`."""
         try:
-            return await self.host.wait(self._opening(arguments))
+            return await self.host.wait(self._expand_work(arguments))
         except HoldfastError as error:
             return _refusal(error)
 
     async def acite(self, content: str, tool: str) -> str:
-        """A citation of what a tool gave, or the content itself where it is short or not stored."""
+        """Return a citation of a tool's result; a short or unstored result is unchanged."""
         try:
             citation = await self.host.wait(lambda engine: engine.cite(content, tool=tool))
         except HoldfastError as error:
@@ -171,15 +171,15 @@ class Threads(Generic[M]):
             return content
         return citation.text
 
-    def _fitting(
+    def _fit_work(
         self, messages: Sequence[M], around: Mapping[str, Any], name: str, *, opens: bool
     ) -> Callable[[Holdfast], Awaitable[Fit[M]]]:
         async def work(engine: Holdfast) -> Fit[M]:
-            thread, key, body = self._written(messages, around, name)
-            options = self._how(engine, opens=opens)
+            thread, key, body = self._write_request(messages, around, name)
+            options = self._fit_options(engine, opens=opens)
             if name:
                 session = engine.session(name)
-                fitted = await engine.fit(self._read(thread, body), options, session=name)
+                fitted = await engine.fit(self._read_small(thread, body), options, session=name)
             else:
                 conversation = read(body, self._form.dialect, previous=thread.asked)
                 session = await engine.session_of(conversation)
@@ -192,31 +192,33 @@ class Threads(Generic[M]):
 
         return work
 
-    def _read(self, thread: Thread[M], body: bytes) -> Conversation | bytes:
-        """A request of which little is new: read here, that costs less than a thread to read it in.
+    def _read_small(self, thread: Thread[M], body: bytes) -> Conversation | bytes:
+        """Read a request with little new content here, which is faster than using a thread.
 
-        Any other is read by the engine, off the event loop.
+        The engine reads other requests off the event loop.
         """
-        known = thread.asked
-        if known is None or len(body) - len(known.source or b"") > _MOST_READ:
+        previous = thread.asked
+        if previous is None or len(body) - len(previous.source or b"") > _MOST_READ:
             return body
-        return read(body, self._form.dialect, previous=known)
+        return read(body, self._form.dialect, previous=previous)
 
-    def _written(
+    def _write_request(
         self, messages: Sequence[M], around: Mapping[str, Any], name: str
     ) -> tuple[Thread[M], str, bytes]:
-        """The request, and what is held of its conversation: by its name, else by how it begins.
+        """Return the request and the cached messages of its conversation, by name or first message.
 
-        Who works on a conversation has it alone: a call beside it writes its messages anew.
+        The cache is taken out meanwhile: a concurrent call of the conversation writes its messages
+        again.
         """
         key = name or "\0" + sha256(span_of(self._form.write(messages[0]))).hexdigest()
         thread = self._threads.pop(key, None) or Thread(self._form, self._memo)
         return thread, key, thread.body(messages, around)
 
-    def _how(self, engine: Holdfast, *, opens: bool) -> FitOptions:
-        """How a call is to be made to fit: nothing is cited that could not be opened."""
+    def _fit_options(self, engine: Holdfast, *, opens: bool) -> FitOptions:
+        """Return the options for a call; nothing is cited that the model could not open."""
         options = self._options or engine.options
-        # Frameworks send the tool that opens refs with each call: it is counted from the first on.
+        # Frameworks send the tool that opens refs with each call, so it is counted from the first
+        # call on.
         offer = "always" if options.offer_expand == "auto" else options.offer_expand
         return msgspec.structs.replace(
             options,
@@ -227,7 +229,7 @@ class Threads(Generic[M]):
             offer_expand=offer,
         )
 
-    def _opening(self, arguments: object) -> Callable[[Holdfast], Awaitable[str]]:
+    def _expand_work(self, arguments: object) -> Callable[[Holdfast], Awaitable[str]]:
         async def work(engine: Holdfast) -> str:
             ref, options = parse_call(arguments)
             if self._limit is not None:

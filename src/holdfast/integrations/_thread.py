@@ -1,7 +1,6 @@
-"""The messages of one conversation of a framework: written once, and shown again as they went out.
+"""The messages of one conversation, converted once and reused in later calls.
 
-thread: beside host, before session. A message that was not edited stays the framework's own object;
-what was edited is made once and shown again with every later call.
+An unedited message stays the framework's object; an edited one is converted once and reused.
 """
 
 from __future__ import annotations
@@ -19,85 +18,88 @@ M = TypeVar("M")
 
 
 class Memo(NamedTuple, Generic[M]):
-    """How a message that was written is known again: what is not, is written anew.
+    """How to recognise an unchanged message, which is not written again.
 
-    Two steps, for the second is taken for each message of a history with each call: it makes
-    nothing.
+    `knows` is called for each message of the history in each call, so it must not build objects.
     """
 
     note: Callable[[M], object]
-    """What to remember of a message when it is written."""
+    """Returns what identifies a message, when it is written."""
     knows: Callable[[Any, M], bool]
-    """(what was remembered, a message) → whether it is that one, unchanged."""
+    """(note, message) → whether it is the same message, unchanged."""
 
 
 class Form(Protocol[M]):
-    """How a framework's messages are written in a dialect, and read back."""
+    """Converts a framework's messages to a dialect and back."""
 
     @property
     def dialect(self) -> str:
         """The dialect's name, such as `openai-chat`."""
 
     def write(self, message: M) -> Sequence[Mapping[str, Any]]:
-        """A message as messages of the dialect: mostly one."""
+        """Return a message as messages of the dialect: usually one."""
 
     def read(self, parts: Sequence[tuple[Any, M | None]]) -> Sequence[M]:
-        """Messages for what goes out in the place of others.
+        """Return the framework's messages for edited ones.
 
-        Each part is a value of the dialect and the framework's message that it is an edit of; None
-        if it is a digest, or was added. There are several parts only where `write` gives several.
+        Each part is a value of the dialect and the framework's message that it edits; None for a
+        digest or an added message. There are several parts only if `write` returns several.
         """
 
 
 class Thread(Generic[M]):
-    """The messages of one conversation, as they were written and shown last."""
+    """The messages of one conversation, as last written and sent."""
 
     def __init__(self, form: Form[M], memo: Memo[M]) -> None:
         self._form, self._memo = form, memo
         self.asked: Conversation | None = None
-        """What the conversation was last: the next is read as what was added."""
-        self._lines: list[_Line[M]] = []
+        """The last conversation; the next one is read as an addition to it."""
+        self._lines: list[_WrittenMessage[M]] = []
         self._shown: dict[int, tuple[Message, list[M]]] = {}
-        """By the message that goes out, which is held so that its id stays its own."""
+        """By id of the sent message, which is kept so that its id stays unique."""
 
     def body(self, messages: Sequence[M], around: Mapping[str, Any]) -> bytes:
-        """The request, of messages that are written once."""
+        """Return the request; each message is written only once."""
         lines, (note, knows) = self._lines, self._memo
-        same = 0
+        unchanged = 0
         for line, message in zip(lines, messages, strict=False):
             if not knows(line.note, message):
                 break
-            same += 1
-        lines[same:] = [_Line(message, note(message), self._form) for message in messages[same:]]
+            unchanged += 1
+        lines[unchanged:] = [
+            _WrittenMessage(message, note(message), self._form) for message in messages[unchanged:]
+        ]
         [key] = DIALECTS[self._form.dialect].LISTS[0]
         hollow: dict[str, Any] = {**around, str(key): []}
-        head = to_bytes(hollow, Limits())[:-2]  # the list stands last, and is still open
+        head = to_bytes(hollow, Limits())[:-2]  # the list is the last field and is still open
         return head + b",".join([line.span for line in lines]) + b"]}"
 
     def shown(self, state: FitState, messages: Sequence[M]) -> list[M]:
-        """What goes out, in the framework's own objects but for what was edited."""
-        asked, sent = state.asked.messages, state.sent.messages
-        if sent is asked or sent == asked:
+        """Return the messages to send: the framework's objects except for edited ones."""
+        client_messages, sent_messages = state.asked.messages, state.sent.messages
+        if sent_messages is client_messages or sent_messages == client_messages:
             return list(messages)
         owners = [n for n, line in enumerate(self._lines) for _ in range(line.count)]
-        shown: list[M] = []
-        held: dict[int, tuple[Message, list[M]]] = {}
+        result: list[M] = []
+        edited_by_id: dict[int, tuple[Message, list[M]]] = {}
         first = 0
         for n, (_, stop) in enumerate(state.origins):
             if 0 < stop < len(owners) and owners[stop] == owners[stop - 1]:
                 continue  # the next one is a part of the same message
             start = state.origins[first][0]
-            group = sent[first : n + 1]
-            if group == asked[start:stop]:
-                shown.extend(messages[owners[start] : owners[stop - 1] + 1])
+            group = sent_messages[first : n + 1]
+            if group == client_messages[start:stop]:
+                result.extend(messages[owners[start] : owners[stop - 1] + 1])
             else:
-                known = self._shown.get(id(group[0]))
-                edited = known[1] if known else self._edited(state, first, n + 1, owners, messages)
-                held[id(group[0])] = (group[0], edited)
-                shown.extend(edited)
+                cached = self._shown.get(id(group[0]))
+                edited = (
+                    cached[1] if cached else self._edited(state, first, n + 1, owners, messages)
+                )
+                edited_by_id[id(group[0])] = (group[0], edited)
+                result.extend(edited)
             first = n + 1
-        self._shown = held
-        return shown
+        self._shown = edited_by_id
+        return result
 
     def _edited(
         self, state: FitState, first: int, last: int, owners: list[int], messages: Sequence[M]
@@ -115,13 +117,13 @@ class Thread(Generic[M]):
         return list(self._form.read(parts))
 
 
-class _Line(Generic[M]):
-    """A message as it was written, and what tells that it has not changed since."""
+class _WrittenMessage(Generic[M]):
+    """A written message and the note by which a change is noticed."""
 
     __slots__ = ("count", "message", "note", "span")
 
     def __init__(self, message: M, note: object, form: Form[M]) -> None:
-        self.message, self.note = message, note  # it is held, so that its id stays its own
+        self.message, self.note = message, note  # kept, so that its id stays unique
         values = form.write(message)
         self.count, self.span = len(values), span_of(values)
 
@@ -131,18 +133,18 @@ def span_of(values: Sequence[Mapping[str, Any]]) -> bytes:
 
 
 def snapshot(value: Any) -> object:
-    """Return a copy that later edits of the value do not reach; it equals nothing if there is none.
+    """Return a copy that later edits do not affect; if there is none, an unequal object.
 
-    Texts are shared with the copy, so that comparing an unchanged history compares no characters.
+    The copy shares its texts, so that comparing an unchanged history compares no characters.
     """
     try:
         return copy.deepcopy(value)
-    except Exception:  # noqa: BLE001 - a framework's own object, which may refuse in any way
+    except Exception:  # noqa: BLE001 - a framework's object may raise anything
         return object()
 
 
 def _fields(message: Any) -> Any:
-    """Return all that a program may edit in place: programs redact and shorten their history so."""
+    """Return the fields that a program may edit in place, for example to redact a history."""
     if isinstance(message, dict):
         return message
     fields = getattr(message, "__dict__", None)
@@ -153,11 +155,11 @@ def _note(message: Any) -> object:
     return id(message), snapshot(_fields(message))
 
 
-def _knows(note: Any, message: Any) -> bool:
+def _is_unchanged(note: Any, message: Any) -> bool:
     id_, fields = note
-    # A dictionary is often a new one with each call.
+    # A dictionary is often a new object in each call.
     is_same = isinstance(message, dict) or id_ == id(message)
     return bool(is_same and fields == _fields(message))
 
 
-BY_OBJECT: Memo[Any] = Memo(_note, _knows)
+BY_OBJECT: Memo[Any] = Memo(_note, _is_unchanged)

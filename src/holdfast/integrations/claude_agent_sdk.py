@@ -1,15 +1,10 @@
 """The Claude Agent SDK: a hook that cites long tool results, and a server that opens them.
 
-claude_agent_sdk: over results. Claude Code keeps the conversation, so nothing but results can be
-changed from here; what a hook gives back must have the shape of the tool's own output, so only the
-long texts in it give way. The SDK brings a program of 350 MB and is never a dependency: what is
-wanted of it is the protocol below, and it is imported when `options` is called.
+Claude Code keeps the conversation, so that only results can be changed here. The hook's output must
+have the shape of the tool's output, so only long texts in it are replaced. The SDK includes a
+program of 350 MB and is never a dependency: `options` imports it.
 
     options = ClaudeAgentOptions(**HoldfastHooks("sqlite:///work.db").options())
-
-A tool's result cited when it comes back, where a framework lets nobody change its requests.
-results: after host, before the adapters. Elsewhere results stay whole in the framework's history,
-and what is cited is so in what is sent, as an edit of its request's record.
 """
 
 from __future__ import annotations
@@ -30,14 +25,14 @@ from holdfast.integrations._host import Host, log
 from holdfast.quoting import NO_STORE
 
 
-async def cited(
+async def cite_long_text(
     host: Host, text: str, *, tool: str, over: int, question: str = "", opener: str = NAME
 ) -> str | None:
-    """The citation in the place of a result; None if it is short, or nothing can be stored.
+    """Return the citation of a long text; None if it is short or cannot be stored.
 
-    `opener` is what the model knows the tool by that opens refs.
+    `opener` is the model's name for the tool that opens refs.
     """
-    if len(text) <= over:  # a token is a character at least
+    if len(text) <= over:  # a token has at least one character
         return None
 
     async def work(engine: Holdfast) -> str | None:
@@ -56,29 +51,30 @@ async def cited(
 
 SERVER = "holdfast"
 TOOL = f"mcp__{SERVER}__{NAME}"
-"""What Claude Code calls a tool of an MCP server."""
+"""Claude Code's name for a tool of an MCP server."""
 RESULT_TOKENS = 7_000
-"""What one result may take of a window of 200,000: the share of the policy for requests."""
+"""Maximum tokens of a result in a window of 200,000: the share that the policy for requests allows.
+"""
 _DEEPEST = 20
-"""Levels of an output that are looked at: nobody's result is nested so deep on purpose."""
+"""Maximum depth of an output that is searched for long texts."""
 
 Hook = Callable[[Any, str | None, Any], Awaitable[dict[str, Any]]]
 Handler = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
 class Sdk(Protocol):
-    """What is wanted of the package `claude_agent_sdk`."""
+    """The parts of the package `claude_agent_sdk` that are used."""
 
     def HookMatcher(self, *, hooks: list[Hook]) -> Any:  # noqa: N802 - a class of the SDK
-        """Hooks of one event."""
+        """Return the hooks of one event."""
 
     def tool(
         self, name: str, description: str, input_schema: dict[str, Any]
     ) -> Callable[[Handler], Any]:
-        """A decorator that makes a tool of a handler."""
+        """Return a decorator that turns a handler into a tool."""
 
     def create_sdk_mcp_server(self, name: str, *, tools: list[Any]) -> Any:
-        """A server in this process."""
+        """Return a server in this process."""
 
 
 def _installed_sdk() -> Sdk:
@@ -93,7 +89,7 @@ def _installed_sdk() -> Sdk:
 
 
 class HoldfastHooks:
-    """Cites what Claude Code's tools give back, and opens it again."""
+    """Cites results of Claude Code's tools and opens the citations."""
 
     def __init__(
         self, store: Holdfast | str | None = None, *, result_tokens: int = RESULT_TOKENS
@@ -103,7 +99,7 @@ class HoldfastHooks:
         self._result_tokens = result_tokens
 
     def options(self, sdk: Sdk | None = None) -> dict[str, Any]:
-        """Arguments for `ClaudeAgentOptions`; `sdk` is the package, where it is not installed."""
+        """Return arguments for `ClaudeAgentOptions`; `sdk` replaces the installed package."""
         sdk = sdk or _installed_sdk()
         expand = sdk.tool(NAME, DESCRIPTION, PARAMETERS)(self.expand_ref)
         return {
@@ -115,45 +111,45 @@ class HoldfastHooks:
     async def post_tool_use(
         self, hook_input: Mapping[str, Any], tool_use_id: str | None, context: Any
     ) -> dict[str, Any]:
-        """The output with citations in the place of its long texts; nothing where none is long."""
+        """Return the output with citations of its long texts; empty if none is long."""
         tool = str(hook_input.get("tool_name", ""))
         if tool == TOOL:
             return {}
         output = hook_input.get("tool_response")
-        shorter = await self._shorter(output, tool, _question(hook_input.get("tool_input")))
+        shorter = await self._cite_texts(output, tool, _question(hook_input.get("tool_input")))
         if shorter is output:
             return {}
         changed = {"hookEventName": "PostToolUse", "updatedToolOutput": shorter}
         return {"hookSpecificOutput": changed}
 
-    async def _shorter(self, value: Any, tool: str, question: str, depth: int = 0) -> Any:
-        """The same shape with citations; the same object if nothing in it is long."""
+    async def _cite_texts(self, value: Any, tool: str, question: str, depth: int = 0) -> Any:
+        """Return the same shape with citations; the same object if no text in it is long."""
         if depth > _DEEPEST:
             return value
         if isinstance(value, str):
             over = self._result_tokens
-            citation = await cited(
+            citation = await cite_long_text(
                 self.host, value, tool=tool, question=question, over=over, opener=TOOL
             )
             return value if citation is None else citation
         if isinstance(value, list):
-            items = [await self._shorter(item, tool, question, depth + 1) for item in value]
-            same = all(new is old for new, old in zip(items, value, strict=True))
-            return value if same else items
+            items = [await self._cite_texts(item, tool, question, depth + 1) for item in value]
+            is_unchanged = all(new is old for new, old in zip(items, value, strict=True))
+            return value if is_unchanged else items
         if isinstance(value, dict):
             fields = {
-                key: await self._shorter(item, tool, question, depth + 1)
+                key: await self._cite_texts(item, tool, question, depth + 1)
                 for key, item in value.items()
             }
             return value if all(fields[key] is value[key] for key in value) else fields
         return value
 
     async def expand_ref(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """What a call is answered, as a server of the SDK gives it."""
+        """Return the answer to a call, in the form of the SDK's servers."""
 
         async def work(engine: Holdfast) -> str:
-            ref, wanted = parse_call(arguments)
-            return (await engine.expand_ref(ref, wanted, opener=TOOL)).text
+            ref, options = parse_call(arguments)
+            return (await engine.expand_ref(ref, options, opener=TOOL)).text
 
         try:
             text = await self.host.wait(work)
@@ -163,11 +159,11 @@ class HoldfastHooks:
         return {"content": [{"type": "text", "text": text}]}
 
     def close(self) -> None:
-        """Let the store go."""
+        """Close the store."""
         self.host.close()
 
 
 def _question(tool_input: Any) -> str:
-    """What a call asks for: of a result, the lines that bear on it are quoted."""
+    """Return the texts of a call's arguments; lines relevant to them are quoted in the citation."""
     texts = tool_input.values() if isinstance(tool_input, Mapping) else ()
     return "\n".join(text[:500] for text in texts if isinstance(text, str))

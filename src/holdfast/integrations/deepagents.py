@@ -1,8 +1,7 @@
-"""deepagents: files that outlive the agent, and every ref as a file, to be mounted under a path.
+"""deepagents: persistent files, with every ref as a read-only file below `/refs/`.
 
-deepagents: after langgraph. Files are values of the same journal; below `/refs/` stands what was
-cited or folded, read-only and byte for byte: `CompositeBackend(default, routes={"/holdfast/":
-HoldfastBackend()})` shows it as `/holdfast/refs/…`, and `/large_tool_results/` can be mounted too.
+`CompositeBackend(default, routes={"/holdfast/": HoldfastBackend()})` mounts it, so that refs are
+`/holdfast/refs/…`; `/large_tool_results/` can be mounted too.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _MOST_LISTED = 1_000
 
 
 class HoldfastBackend(StoreBackend):
-    """A file system of deepagents' in the engine's store."""
+    """A deepagents file system in the engine's store."""
 
     def __init__(
         self,
@@ -49,7 +48,7 @@ class HoldfastBackend(StoreBackend):
         settings: Settings | None = None,
         scope: Scope | None = None,
     ) -> None:
-        """Keep files in the store at an address; agents with another `folder` see others."""
+        """Keep files in the store at a URL; agents with another `folder` have other files."""
         self.host = (
             store if isinstance(store, Host) else Host(store, settings=settings, scope=scope)
         )
@@ -58,20 +57,20 @@ class HoldfastBackend(StoreBackend):
         )
 
     def ls(self, path: str) -> LsResult:
-        """The files of a folder; in `/refs/`, the newest originals of the scope."""
+        """List the files of a folder; in `/refs/`, the newest originals of the scope."""
         if not f"{path}/".startswith(REFS) and path.rstrip("/") + "/" != REFS:
             return super().ls(path)
         infos = self.host.run(lambda engine: engine.store.refs(engine.scope, limit=_MOST_LISTED))
         return LsResult(entries=[{"path": REFS + i.ref_id, "size": i.size} for i in infos])
 
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
-        """Lines of a file, or of an original."""
+        """Return lines of a file or an original."""
         if not file_path.startswith(REFS):
             return super().read(file_path, offset, limit)
         return _lines(file_path, self.host.run(_original(file_path)), offset, limit)
 
     async def aread(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
-        """Lines of a file, or of an original."""
+        """Return lines of a file or an original."""
         if not file_path.startswith(REFS):
             return await super().aread(file_path, offset, limit)
         return _lines(file_path, await self.host.wait(_original(file_path)), offset, limit)
@@ -105,22 +104,22 @@ class HoldfastBackend(StoreBackend):
         return await super().aedit(file_path, old_string, new_string, replace_all)
 
     def delete(self, file_path: str) -> DeleteResult:
-        """Delete a file, or a folder with all that is in it."""
+        """Delete a file, or a folder with its contents."""
         if file_path.startswith(REFS):
             return DeleteResult(error=_READ_ONLY)
         return super().delete(file_path)
 
     async def adelete(self, file_path: str) -> DeleteResult:
-        """Delete a file, or a folder with all that is in it."""
+        """Delete a file, or a folder with its contents."""
         if file_path.startswith(REFS):
             return DeleteResult(error=_READ_ONLY)
         return await super().adelete(file_path)
 
     def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
-        """Files and originals as bytes."""
-        return [self._downloaded(path) for path in paths]
+        """Return files and originals as bytes."""
+        return [self._download(path) for path in paths]
 
-    def _downloaded(self, path: str) -> FileDownloadResponse:
+    def _download(self, path: str) -> FileDownloadResponse:
         if not path.startswith(REFS):
             return super().download_files([path])[0]
         data = self.host.run(_original(path))
@@ -132,7 +131,7 @@ def _original(path: str) -> Callable[[Holdfast], Awaitable[bytes | None]]:
     async def work(engine: Holdfast) -> bytes | None:
         try:
             stored = await engine.store.get(engine.scope, path.removeprefix(REFS))
-        except StoreError:  # a file that cannot be read is told to the model, which goes on
+        except StoreError:  # reported to the model, which continues
             return None
         return None if stored is None else stored.data
 

@@ -1,9 +1,7 @@
-"""Google ADK: a plugin that makes the requests of every agent of an app fit.
+"""Google ADK: a plugin that makes the requests of all agents of an app fit.
 
-google_adk: over session. ADK builds each request from the events of its session, so what is changed
-in a request changes nothing that ADK keeps. Its contents are Gemini's, whatever model answers, and
-are read as Gemini's. Each user of an app has a scope of their own. Only this module imports
-`google.adk`.
+ADK builds each request from its session's events, so that editing a request changes nothing in ADK.
+Contents are Gemini's for any model. Each user of an app has a separate scope.
 
     app = App(name="logs", root_agent=agent, plugins=[HoldfastPlugin("sqlite:///work.db")])
 """
@@ -45,11 +43,11 @@ if TYPE_CHECKING:
 
 _MOST_USERS = 1_000
 _MOST_CHARACTERS = 200
-"""Of a name in a scope."""
+"""Maximum length of a name in a scope."""
 
 
 class HoldfastPlugin(BasePlugin):
-    """Fits each request of an app's agents, and answers the calls that open what was cited."""
+    """Fits each request of an app's agents and answers calls that open citations."""
 
     def __init__(
         self,
@@ -59,20 +57,20 @@ class HoldfastPlugin(BasePlugin):
         options: FitOptions | None = None,
         name: str = "holdfast",
     ) -> None:
-        """Fit requests to `limit` input tokens; without one, to what the model takes."""
+        """Fit requests to `limit` input tokens; by default, to the model's limit."""
         super().__init__(name)
         self.host = Host(store)
         self._limit, self._options = limit, options
         self._users: OrderedDict[Scope, Threads[types.Content]] = OrderedDict()
         self._sent: dict[str, tuple[Threads[types.Content], Fit[types.Content]]] = {}
-        """Requests that are not answered yet, by the session and agent they are of."""
+        """Requests without an answer yet, by session and agent."""
 
     async def before_model_callback(
         self, *, callback_context: CallbackContext, llm_request: LlmRequest
     ) -> LlmResponse | None:
-        """Make the request fit; where what left it cannot be stored, nothing leaves it."""
+        """Make the request fit; contents that cannot be stored stay in it."""
         try:
-            threads = await self._of_user(callback_context)
+            threads = await self._user_threads(callback_context)
         except HoldfastError as error:
             log.warning("a call goes out as it is: %s", error)
             return None
@@ -89,7 +87,7 @@ class HoldfastPlugin(BasePlugin):
     async def after_model_callback(
         self, *, callback_context: CallbackContext, llm_response: LlmResponse
     ) -> LlmResponse | None:
-        """Have what was sent written down; a stream reports its usage with its last part."""
+        """Record the request; a stream reports its usage with its last part."""
         if not llm_response.partial:
             threads, fit = self._sent.pop(_session_name(callback_context), (None, None))
             if threads is not None and fit is not None:
@@ -99,17 +97,17 @@ class HoldfastPlugin(BasePlugin):
     async def on_model_error_callback(
         self, *, callback_context: CallbackContext, llm_request: LlmRequest, error: Exception
     ) -> LlmResponse | None:
-        """A request that failed is not written down: it is asked again, or never."""
+        """Drop a failed request without recording it."""
         self._sent.pop(_session_name(callback_context), None)
         return None
 
     async def close(self) -> None:
-        """Write down what is still to be written; the runner calls this in its end."""
-        await self.host.asettle()
+        """Finish recording and close the store; the runner calls this at its end."""
+        await self.host.await_background()
         self.host.close()
 
-    async def _of_user(self, context: CallbackContext | ToolContext) -> Threads[types.Content]:
-        """The conversations of a user of an app: no other user can open what they cite."""
+    async def _user_threads(self, context: CallbackContext | ToolContext) -> Threads[types.Content]:
+        """Return the conversations of a user of an app; other users cannot open their citations."""
         session = context.session
         scope = Scope(session.user_id[:_MOST_CHARACTERS], session.app_name[:_MOST_CHARACTERS])
         if scope not in self._users:
@@ -127,7 +125,7 @@ class HoldfastPlugin(BasePlugin):
 
 
 class _ExpandRef(BaseTool):
-    """The tool that a model opens refs with, as ADK runs it."""
+    """The tool that opens refs, as ADK runs it."""
 
     def __init__(self, threads: Threads[types.Content]) -> None:
         super().__init__(name=NAME, description=DESCRIPTION)
@@ -139,11 +137,11 @@ class _ExpandRef(BaseTool):
         )
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> str:
-        """Open what a call asks for."""
+        """Open the requested part."""
         return await self._threads.aexpand(args)
 
 
 def _session_name(context: CallbackContext) -> str:
-    """Each agent of an app sees its session's events in a way of its own."""
+    """Return a name per agent: each agent of an app sees the session's events differently."""
     names = (context.session.id, context.agent_name, context.branch or "")
     return "/".join(filter(None, names))[-_MOST_CHARACTERS:]

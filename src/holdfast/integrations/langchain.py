@@ -1,8 +1,7 @@
 """LangChain 1.x: a middleware that keeps every model call of an agent within its window.
 
-langchain: after session. The agent's own state stays whole, so that checkpoints and other
-middleware see what happened; what is cited or folded is so only in what the model is sent, and the
-record says so. Put it last in the list of middleware: then it sees the call as it goes out.
+The agent's state stays complete, so that checkpoints and other middleware see everything; citations
+and folds are only in the messages for the model. Put it last in the list of middleware.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from holdfast.tokens import count
 
 
 class HoldfastMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Cites long tool results, folds history when it must, and lets the model open both."""
+    """Cites long tool results, folds history if necessary, and lets the model open both."""
 
     def __init__(
         self,
@@ -53,10 +52,10 @@ class HoldfastMiddleware(AgentMiddleware[Any, Any, Any]):
         settings: Settings | None = None,
         scope: Scope | None = None,
     ) -> None:
-        """Keep the calls of an agent within `limit` input tokens; by default, what its model takes.
+        """Keep an agent's calls within `limit` input tokens; by default, the model's limit.
 
-        `store` is where originals go: an address, an engine that is open, or a host that several
-        adapters share. `model` names the model where LangChain's own name is not the provider's.
+        `store` is for originals: a URL, an open engine, or a host that several adapters share.
+        `model` is the provider's name of the model, if LangChain uses another.
         """
         super().__init__()
         self.host = (
@@ -76,7 +75,7 @@ class HoldfastMiddleware(AgentMiddleware[Any, Any, Any]):
         ]
 
     def close(self) -> None:
-        """Write down the last turns and let the store go; the end of the program does so too."""
+        """Record the last turns and close the store; the end of the program does so too."""
         self.host.close()
 
     # --- hooks -----------------------------------------------------------------------------------
@@ -86,10 +85,10 @@ class HoldfastMiddleware(AgentMiddleware[Any, Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
     ) -> ModelResponse[Any]:
-        """Send what fits."""
+        """Send a request that fits."""
         messages, around, name = self._call(request)
         fit = self._threads.fit(messages, around, name, opens=_opens(request))
-        response = handler(_fitted(request, fit))
+        response = handler(_fitted_request(request, fit))
         self._threads.observe(fit, usage_of(response))
         return response
 
@@ -98,17 +97,17 @@ class HoldfastMiddleware(AgentMiddleware[Any, Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        """Send what fits."""
+        """Send a request that fits."""
         messages, around, name = self._call(request)
         fit = await self._threads.afit(messages, around, name, opens=_opens(request))
-        response = await handler(_fitted(request, fit))
+        response = await handler(_fitted_request(request, fit))
         self._threads.observe(fit, usage_of(response))
         return response
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]
     ) -> Any:
-        """Answer `expand_ref`, whatever its arguments; other tools are not ours."""
+        """Answer `expand_ref` with any arguments; other tools are passed on."""
         if request.tool_call["name"] != NAME:
             return handler(request)
         return _answer(request, self._threads.expand(request.tool_call["args"]))
@@ -116,30 +115,33 @@ class HoldfastMiddleware(AgentMiddleware[Any, Any, Any]):
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
     ) -> Any:
-        """Answer `expand_ref`, whatever its arguments; other tools are not ours."""
+        """Answer `expand_ref` with any arguments; other tools are passed on."""
         if request.tool_call["name"] != NAME:
             return await handler(request)
         return _answer(request, await self._threads.aexpand(request.tool_call["args"]))
 
-    # --- slots of LangChain's own middleware -----------------------------------------------------
+    # --- for LangChain's own middleware
+    # ---------------------------------------------------------------
 
     def token_counter(self, messages: Iterable[Any]) -> int:
-        """Count messages as the provider will: for `SummarizationMiddleware(token_counter=)`."""
+        """Count messages like the provider, for `SummarizationMiddleware(token_counter=)`."""
         values = [value for message in messages for value in Messages().write(message)]
         return count({"model": self._model or "gpt-4o", "messages": values}).tokens if values else 0
 
     @property
     def summarizer(self) -> RunnableLambda[list[Any], str]:
-        """A summary that loses nothing, for `SummarizationMiddleware(summarizer=)`.
+        """A lossless summary for `SummarizationMiddleware(summarizer=)`.
 
-        It is a citation: what matters of the messages, and the ref that opens all of them.
+        It is a citation: the important lines of the messages, and the ref that opens all of them.
         """
 
         def cite(messages: list[BaseMessage]) -> Callable[[Holdfast], Awaitable[str]]:
             async def work(engine: Holdfast) -> str:
-                asked = [m.text for m in messages if isinstance(m, HumanMessage)]
+                questions = [m.text for m in messages if isinstance(m, HumanMessage)]
                 transcript = get_buffer_string(messages)
-                return (await engine.cite(transcript, question=asked[-1] if asked else None)).text
+                return (
+                    await engine.cite(transcript, question=questions[-1] if questions else None)
+                ).text
 
             return work
 
@@ -161,7 +163,7 @@ class HoldfastMiddleware(AgentMiddleware[Any, Any, Any]):
         return [*system, *request.messages], around, session_name(request.messages)
 
     def _schema(self, tool: Any) -> Any:
-        """A tool as the provider is told of it; pydantic takes a millisecond for each."""
+        """Return a tool in the provider's form; cached, as pydantic takes a millisecond."""
         schema = self._schemas.get(id(tool))
         if schema is None:
             schema = self._schemas[id(tool)] = (tool, convert_to_openai_tool(tool))
@@ -169,11 +171,11 @@ class HoldfastMiddleware(AgentMiddleware[Any, Any, Any]):
 
 
 def _opens(request: ModelRequest[Any]) -> bool:
-    """Whether the model is offered our tool: another middleware may have chosen among them."""
+    """Return whether the model gets our tool; another middleware may have removed it."""
     return any(getattr(tool, "name", "") == NAME for tool in request.tools)
 
 
-def _fitted(request: ModelRequest[Any], fit: Fit[BaseMessage]) -> ModelRequest[Any]:
+def _fitted_request(request: ModelRequest[Any], fit: Fit[BaseMessage]) -> ModelRequest[Any]:
     messages: list[Any] = list(fit.messages)
     system = request.system_message
     if system is not None and isinstance(messages[0], SystemMessage):

@@ -1,8 +1,7 @@
-"""LangGraph: a `BaseStore` that outlives its process, in the same store as everything else.
+"""LangGraph: a persistent `BaseStore` in the engine's store.
 
-langgraph: after host. It is LangGraph's own `InMemoryStore`, with every write in a journal of the
-engine's scope before it is applied, so that its answers are those of the reference by construction;
-what other processes have written is read before each batch. Times to live are ours.
+It is LangGraph's `InMemoryStore` with every write in a journal of the engine's scope first, so that
+it answers exactly like the reference. Writes of other processes are read before each batch.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _Key = tuple[tuple[str, ...], str]
 
 
 class _Write(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An entry of the journal: a value that was put, refreshed, or (with none) deleted."""
+    """A journal entry: a value that was put, refreshed, or (without a value) deleted."""
 
     namespace: tuple[str, ...]
     key: str
@@ -49,9 +48,9 @@ class _Write(msgspec.Struct, frozen=True, omit_defaults=True):
     value: Any = None
     vectors: dict[str, list[float]] = {}
     minutes: float | None = None
-    """How long it lives."""
+    """Its time to live in minutes."""
     refreshes: bool = False
-    """It lives so long from now on, and is as it was."""
+    """Whether it only renews the time to live."""
 
 
 class HoldfastStore(InMemoryStore):
@@ -70,7 +69,7 @@ class HoldfastStore(InMemoryStore):
         settings: Settings | None = None,
         scope: Scope | None = None,
     ) -> None:
-        """Keep values in the store at an address, as `name` there; `index` is LangGraph's own."""
+        """Keep values in the store at a URL under `name`; `index` is LangGraph's own."""
         super().__init__(index=index)
         self.host = (
             store if isinstance(store, Host) else Host(store, settings=settings, scope=scope)
@@ -79,7 +78,7 @@ class HoldfastStore(InMemoryStore):
         self._journal = name
         self._next = 1
         self._lives: dict[_Key, tuple[float, float]] = {}
-        """How many seconds what was put lives, and until when."""
+        """Time to live in seconds and expiry time of each value."""
         self._clock: Callable[[], float] = time.time
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -97,12 +96,12 @@ class HoldfastStore(InMemoryStore):
             await self._catch_up(engine)
             results, puts, searches = self._prepare_ops(ops)
             self._batch_search(searches, await self._aembed_search_queries(searches), results)
-            writes = await self._writes(puts) + self._refreshed(ops, results)
+            writes = await self._writes(puts) + self._refresh_writes(ops, results)
             if not writes or await self._append(engine, writes):
                 return results
 
     async def _append(self, engine: Holdfast, writes: list[_Write]) -> bool:
-        """Write down what is put, then apply it; not if another process was first."""
+        """Append writes to the journal and apply them; return whether no process was first."""
         try:
             entries = [msgspec.json.encode(write) for write in writes]
         except (TypeError, ValueError) as error:
@@ -145,13 +144,13 @@ class HoldfastStore(InMemoryStore):
             for (ns, key), op in puts.items()
         ]
 
-    def _refreshed(self, ops: list[Op], results: list[Result]) -> list[_Write]:
-        """What is read lives on, where the reader wants that."""
+    def _refresh_writes(self, ops: list[Op], results: list[Result]) -> list[_Write]:
+        """Return the writes that renew the time to live of values that were read."""
         items: dict[_Key, None] = {}
         for op, result in zip(ops, results, strict=True):
             if isinstance(op, GetOp | SearchOp) and op.refresh_ttl:
-                shown: Any = result if isinstance(result, list) else [result]
-                items |= {(i.namespace, i.key): None for i in shown if isinstance(i, Item)}
+                items_read: Any = result if isinstance(result, list) else [result]
+                items |= {(i.namespace, i.key): None for i in items_read if isinstance(i, Item)}
         now = self._clock()
         return [
             _Write(*name, now, minutes=self._lives[name][0] / 60, refreshes=True)

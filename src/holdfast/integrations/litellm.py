@@ -1,10 +1,9 @@
-"""LiteLLM: a logger that makes chat completions fit, and answers `expand_ref` in its own loop.
+"""LiteLLM: a logger that makes chat completions fit and answers `expand_ref` in LiteLLM's own loop.
 
-litellm: over session. Of LiteLLM's hooks, `async_pre_call_deployment_hook` is the one that both its
-library and its proxy call with the whole request of a chat completion, before any provider is
-asked (1.106; `async_pre_request_hook` is for Anthropic's messages alone, and no hook that can
-change a request is called by the blocking `completion`). The model's calls of `expand_ref` are
-answered in LiteLLM's agentic loop, and the caller sees none. Only this module imports `litellm`.
+`async_pre_call_deployment_hook` is the only hook that the library and the proxy both call with a
+whole chat completion before a provider is called (1.106; `async_pre_request_hook` is only for
+Anthropic's messages, and the blocking `completion` calls no hook that can change a request). The
+caller does not see calls of `expand_ref`.
 
     litellm.callbacks.append(HoldfastLogger("sqlite:///work.db"))
 """
@@ -35,13 +34,13 @@ from holdfast.integrations._session import Fit, Threads
 from holdfast.quoting import NO_MORE
 
 _ROUNDS = 8
-"""Times that an answer may open something; LiteLLM's own bound, 3, ends in an error."""
+"""Maximum number of openings per answer; LiteLLM's own limit, 3, ends in an error."""
 _DEPTH = "_agentic_loop_depth"
 Value = dict[str, Any]
 
 
 class HoldfastLogger(CustomLogger):
-    """Fits chat completions, and opens what was cited while the answer is made."""
+    """Fits chat completions and opens citations while the answer is made."""
 
     def __init__(
         self,
@@ -50,11 +49,11 @@ class HoldfastLogger(CustomLogger):
         limit: int | None = None,
         options: FitOptions | None = None,
     ) -> None:
-        """Fit requests to `limit` input tokens; without one, to what the model takes."""
+        """Fit requests to `limit` input tokens; by default, to the model's limit."""
         super().__init__()
         self.threads: Threads[Any] = Threads(Host(store), _ChatForm(), limit=limit, options=options)
         self._sent: dict[str, Fit[Any]] = {}
-        """Requests that are not answered yet, by their call and its place in the loop."""
+        """Requests without an answer yet, by call and depth in the loop."""
 
     async def async_pre_call_deployment_hook(
         self, kwargs: dict[str, Any], call_type: CallTypes | None
@@ -79,19 +78,19 @@ class HoldfastLogger(CustomLogger):
                 changed["max_agentic_loops"] = _ROUNDS + 1
             if kwargs.get(
                 "stream"
-            ):  # its loop sees whole answers alone: this makes a stream of one
+            ):  # the loop needs complete answers; this key streams one afterwards
                 changed |= {"stream": False, HEADROOM_CONVERTED_STREAM_KEY: True}
         return changed
 
     async def async_post_call_success_deployment_hook(
         self, request_data: dict[str, Any], response: Any, call_type: CallTypes | None
     ) -> Any:
-        """Have what was sent written down, with the usage that was reported."""
+        """Record the request with the reported usage."""
         fit = self._sent.pop(_call_name(request_data), None)
         usage = getattr(response, "usage", None)
         if fit is not None:
-            told = usage.model_dump(exclude_none=True) if usage is not None else None
-            self.threads.observe(fit, told)
+            usage_fields = usage.model_dump(exclude_none=True) if usage is not None else None
+            self.threads.observe(fit, usage_fields)
         return None
 
     async def async_should_run_agentic_loop(  # noqa: PLR0913, PLR0917 - LiteLLM's signature
@@ -104,17 +103,18 @@ class HoldfastLogger(CustomLogger):
         custom_llm_provider: str,
         kwargs: dict[str, Any],
     ) -> tuple[bool, dict[str, Any]]:
-        """Go on if the model opens refs and does nothing else; the caller answers other calls."""
+        """Continue if the model only opens refs; the caller answers other calls."""
         choices = getattr(response, "choices", None)
         message = getattr(choices[0], "message", None) if choices else None
         calls = list(getattr(message, "tool_calls", None) or ())
         own = [call for call in calls if call.function.name == _opener(tools)]
         if message is None or not own:
             return False, {}
-        others = [call for call in calls if call not in own]
-        if not others and kwargs.get(_DEPTH, 0) < kwargs.get("max_agentic_loops", 1):
+        foreign_calls = [call for call in calls if call not in own]
+        if not foreign_calls and kwargs.get(_DEPTH, 0) < kwargs.get("max_agentic_loops", 1):
             return True, {"calls": [call.model_dump() for call in own]}
-        message.tool_calls = others or None  # the caller has no such tool: the model may ask again
+        # the caller lacks our tool; the model may ask again
+        message.tool_calls = foreign_calls or None
         return False, {}
 
     async def async_build_agentic_loop_plan(  # noqa: PLR0913, PLR0917 - LiteLLM's signature
@@ -129,7 +129,7 @@ class HoldfastLogger(CustomLogger):
         stream: bool,
         kwargs: dict[str, Any],
     ) -> AgenticLoopPlan:
-        """The request with what was opened behind it; it is made to fit like any other."""
+        """Return the request with the opened parts appended, which is fitted like any other."""
         ends = kwargs.get(_DEPTH, 0) >= _ROUNDS
         why = NO_MORE.format(why=f"you have opened something {_ROUNDS} times")
         turn = response.choices[0].message.model_dump(exclude_none=True)
@@ -141,7 +141,7 @@ class HoldfastLogger(CustomLogger):
         return AgenticLoopPlan(run_agentic_loop=True, request_patch=patch)
 
     def close(self) -> None:
-        """Write down what is still to be written, and let the store go."""
+        """Finish recording and close the store."""
         self.threads.host.close()
 
 
@@ -156,33 +156,33 @@ _AROUND = (
 
 
 def _opener(tools: Sequence[Mapping[str, Any]] | None) -> str:
-    """What the tool that opens refs is called in a request: a caller may have one of its name."""
+    """Return the name of our tool in a request; the caller may have a tool with the same name."""
     offered = (tool.get("function") or {} for tool in tools or ())
     ours = (tool["name"] for tool in offered if tool.get("description") in DESCRIPTIONS)
     return next(ours, "")
 
 
 def _call_name(kwargs: Mapping[str, Any]) -> str:
-    """A request: those that a loop goes on with have the id of the first."""
+    """Return the name of a request; requests of one loop share the call id."""
     return f"{kwargs.get('litellm_call_id', '')}/{kwargs.get(_DEPTH) or 0}"
 
 
 def _session_name(kwargs: Mapping[str, Any]) -> str:
-    """The session that the caller names; without one, a conversation is known by its beginning."""
+    """Return the caller's session name; empty to identify the conversation by its beginning."""
     metadata = kwargs.get("metadata") or kwargs.get("litellm_metadata") or {}
     name = kwargs.get("litellm_session_id") or metadata.get("session_id") or ""
     return f"{name}/opened" if name and kwargs.get(_DEPTH) else str(name)
 
 
 class _ChatForm:
-    """Messages that are those of the dialect already."""
+    """Messages of the dialect."""
 
     dialect = "openai-chat"
 
     def write(self, message: Any) -> Sequence[Mapping[str, Any]]:
-        """A message as it is; LiteLLM takes its own classes as well as dictionaries."""
+        """Return a message unchanged; LiteLLM accepts its own classes and dictionaries."""
         return [message if isinstance(message, dict) else message.model_dump(exclude_none=True)]
 
     def read(self, parts: Sequence[tuple[Any, Any]]) -> Sequence[Any]:
-        """The values as they are."""
+        """Return the values unchanged."""
         return [value for value, _ in parts]

@@ -1,8 +1,7 @@
-"""LlamaIndex: a memory block that recalls, and a function agent whose requests fit.
+"""LlamaIndex: a memory block with recall, and a function agent whose requests fit.
 
-llama_index: over session. What falls out of `Memory`'s queue is remembered and comes back when a
-question needs it. `FunctionAgent` has one place that sees all it sends, with the tool results of
-the running turn; there requests are fitted. Only this module imports `llama_index`.
+Messages that leave `Memory`'s queue are remembered and recalled for later questions.
+`FunctionAgent` has one method through which all its requests pass, where they are fitted.
 
     memory = Memory.from_defaults(memory_blocks=[HoldfastMemoryBlock(store="sqlite:///work.db")])
 """
@@ -32,31 +31,33 @@ from holdfast.integrations._llama_form import ChatForm
 from holdfast.integrations._session import Fit, Threads
 
 _FACTS = 5
-"""Facts that a question is given beside what was said."""
+"""Maximum facts that are added to the recalled turns."""
 
 
 class HoldfastMemoryBlock(BaseMemoryBlock[str]):
-    """What was said before the queue begins, as far as the last question needs it."""
+    """Recalls messages from before the queue that the last question needs."""
 
     name: str = "holdfast"
     priority: int = 1
     token_budget: int = Field(default=1_000, gt=0)
-    """Most tokens of what is recalled."""
+    """Maximum tokens of recalled messages."""
     store: Any = Field(default=None, exclude=True)
-    """An open engine, the address of a store, or None for that of the settings."""
+    """An open engine, a store URL, or None for the store of the settings."""
     _host: Host = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
-        """Begin to run the engine."""
+        """Start the engine's host."""
         super().model_post_init(context)
         self._host = Host(self.store)
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
-        said = (message.content for message in reversed(messages or ()) if message.role == "user")
-        question = next(filter(None, said), "")
-        return await self._recalled(question) if question else ""
+        questions = (
+            message.content for message in reversed(messages or ()) if message.role == "user"
+        )
+        question = next(filter(None, questions), "")
+        return await self._recall(question) if question else ""
 
-    async def _recalled(self, question: str) -> str:
+    async def _recall(self, question: str) -> str:
         async def work(engine: Holdfast) -> str:
             recalled = await engine.recall(question, token_budget=self.token_budget)
             facts = await engine.facts.top(question, k=_FACTS)
@@ -74,28 +75,28 @@ class HoldfastMemoryBlock(BaseMemoryBlock[str]):
         for message in messages:
             session = str(message.additional_kwargs.get("session_id") or self.name)
             if message.content:
-                said = {"role": message.role.value, "content": message.content}
-                sessions.setdefault(session, []).append(said)
+                turn = {"role": message.role.value, "content": message.content}
+                sessions.setdefault(session, []).append(turn)
         for session, turns in sessions.items():
-            await self._remembered(session, turns)
+            await self._remember(session, turns)
 
-    async def _remembered(self, session: str, said: list[dict[str, str]]) -> None:
+    async def _remember(self, session: str, said: list[dict[str, str]]) -> None:
         try:
             await self._host.wait(lambda engine: engine.remember(session, said))
         except HoldfastError as error:
             log.warning("%d messages are not remembered: %s", len(said), error)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """What of it fits in fewer tokens, by whole lines from its beginning."""
+        """Return the first whole lines of a content that fit into fewer tokens."""
         return _within(content.splitlines(), count(content) - tokens_to_truncate) or None
 
     def close(self) -> None:
-        """Let the store go."""
+        """Close the store."""
         self._host.close()
 
 
 def _within(lines: Sequence[str], tokens: int) -> str:
-    """As many lines as have room, in their order."""
+    """Return the first lines that fit."""
     text = ""
     for line in filter(None, lines):
         longer = f"{text}\n{line}" if text else line
@@ -106,33 +107,33 @@ def _within(lines: Sequence[str], tokens: int) -> str:
 
 
 class HoldfastAgent(FunctionAgent):
-    """A function agent whose requests fit, with the tool that opens what was cited."""
+    """A function agent whose requests fit, with the tool that opens citations."""
 
     store: Any = Field(default=None, exclude=True)
-    """An open engine, the address of a store, or None for that of the settings."""
+    """An open engine, a store URL, or None for the store of the settings."""
     limit: int | None = Field(default=None, gt=0)
-    """Most input tokens of a request; None is what the model takes."""
+    """Maximum input tokens of a request; None for the model's limit."""
     _threads: Threads[ChatMessage] = PrivateAttr()
 
     @property
     def threads(self) -> Threads[ChatMessage]:
-        """The conversations of the agent."""
+        """Return the conversations of the agent."""
         return self._threads
 
     def model_post_init(self, context: Any) -> None:
-        """Begin to run the engine."""
+        """Start the engine's host."""
         super().model_post_init(context)
         self._threads = Threads(Host(self.store), ChatForm(), limit=self.limit)
 
     async def get_tools(self, input_str: str | None = None) -> Sequence[AsyncBaseTool]:
-        """The agent's tools, and the one that opens refs."""
+        """Return the agent's tools and the one that opens refs."""
         return [*await super().get_tools(input_str), expand_tool(self._threads)]
 
     async def _get_response(
         self, current_llm_input: list[ChatMessage], tools: Sequence[AsyncBaseTool]
     ) -> ChatResponse:
         fit = await self._fit(current_llm_input, tools)
-        response = await super()._get_response(fit.messages, _offered(tools, fit))
+        response = await super()._get_response(fit.messages, _offered_tools(tools, fit))
         self._threads.observe(fit)
         return response
 
@@ -140,14 +141,17 @@ class HoldfastAgent(FunctionAgent):
         self, ctx: Any, current_llm_input: list[ChatMessage], tools: Sequence[AsyncBaseTool]
     ) -> ChatResponse:
         fit = await self._fit(current_llm_input, tools)
-        response = await super()._get_streaming_response(ctx, fit.messages, _offered(tools, fit))
+        response = await super()._get_streaming_response(
+            ctx, fit.messages, _offered_tools(tools, fit)
+        )
         self._threads.observe(fit)
         return response
 
     async def _fit(
         self, messages: Sequence[ChatMessage], tools: Sequence[AsyncBaseTool]
     ) -> Fit[ChatMessage]:
-        # No id of a conversation comes here: it is known by what it begins with.
+        # LlamaIndex passes no conversation id here, so the beginning of the conversation identifies
+        # it.
         around = {
             "model": self.llm.metadata.model_name,
             "tools": [tool.metadata.to_openai_tool(skip_length_check=True) for tool in tools],
@@ -155,12 +159,12 @@ class HoldfastAgent(FunctionAgent):
         return await self._threads.afit(messages, around)
 
     def close(self) -> None:
-        """Write down what is still to be written, and let the store go."""
+        """Finish recording and close the store."""
         self._threads.host.close()
 
 
 def expand_tool(threads: Threads[ChatMessage]) -> FunctionTool:
-    """The tool that a model opens refs with."""
+    """Return the tool that opens refs."""
 
     async def expand_ref(**arguments: Any) -> str:
         return await threads.aexpand(arguments)
@@ -169,13 +173,15 @@ def expand_tool(threads: Threads[ChatMessage]) -> FunctionTool:
 
 
 class _ExpandMetadata(ToolMetadata):
-    """Its parameters as they stand: a pydantic model would write them longer."""
+    """The tool's own parameters: a pydantic model would write them longer."""
 
     def get_parameters_dict(self) -> dict[str, Any]:
         return PARAMETERS
 
 
-def _offered(tools: Sequence[AsyncBaseTool], fit: Fit[ChatMessage]) -> Sequence[AsyncBaseTool]:
+def _offered_tools(
+    tools: Sequence[AsyncBaseTool], fit: Fit[ChatMessage]
+) -> Sequence[AsyncBaseTool]:
     if fit.tools is None:
         return tools
     return [tool for tool in tools if tool.metadata.name in fit.tools]

@@ -1,8 +1,7 @@
 """OpenAI Agents SDK: a durable session, a filter that makes every call fit, and a tool wrapper.
 
-openai_agents: after session. The SDK's items are those of the Responses API, so they are sent as
-they are; `RunConfig(call_model_input_filter=holdfast)` sees each call, and `holdfast.tool` among
-the agent's tools lets the model open what was cited. Without that tool nothing is cited.
+`RunConfig(call_model_input_filter=holdfast)` sees each call, and `holdfast.tool` among the agent's
+tools lets the model open citations. Without that tool nothing is cited.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from holdfast.engine import Holdfast
 from holdfast.errors import StoreConflictError
 from holdfast.expand.tool import DESCRIPTION, NAME, PARAMETERS
 from holdfast.fitting import FitOptions
-from holdfast.integrations._agents_items import Items, declared, handed, model_of
+from holdfast.integrations._agents_items import Items, declare_handoff, declare_tool, model_of
 from holdfast.integrations._host import Host
 from holdfast.integrations._session import Threads
 from holdfast.settings import Settings
@@ -38,11 +37,11 @@ from holdfast.store import Scope
 from holdfast.store.journal import JournalEntry
 
 _POP = b"null"
-"""An entry that takes the last item away again; items are objects."""
+"""A journal entry that removes the last item; items are objects."""
 
 
 class HoldfastSession(SessionABC):
-    """The items of a conversation, in a journal of the store: they outlive the process."""
+    """The items of a conversation in a journal of the store, which outlive the process."""
 
     def __init__(
         self,
@@ -53,7 +52,7 @@ class HoldfastSession(SessionABC):
         settings: Settings | None = None,
         scope: Scope | None = None,
     ) -> None:
-        """Keep a conversation under its id in the store at an address."""
+        """Keep a conversation under its id in the store at a URL."""
         self.session_id = session_id
         self.session_settings = coerce_session_settings(session_settings or SessionSettings())
         self.host = (
@@ -62,13 +61,13 @@ class HoldfastSession(SessionABC):
         self._journal = f"openai-agents:{session_id}"
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """All items in order, or the last ones."""
+        """Return all items in order, or the last ones."""
         most = resolve_session_limit(limit, self.session_settings)
         items, _ = _items(await self.host.wait(self._entries))
         return items if most is None or most < 0 else items[len(items) - min(most, len(items)) :]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Add items behind the last, all or none."""
+        """Append items, all or none."""
         entries = [json.dumps(item).encode() for item in items]
         if entries:
             await self.host.wait(
@@ -76,11 +75,11 @@ class HoldfastSession(SessionABC):
             )
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Take the last item away."""
+        """Remove and return the last item."""
         return await self.host.wait(self._pop)
 
     async def clear_session(self) -> None:
-        """Remove all items without a trace."""
+        """Delete all items."""
         await self.host.wait(
             lambda engine: engine.store.journal.forget(engine.scope, self._journal)
         )
@@ -94,7 +93,7 @@ class HoldfastSession(SessionABC):
             if not items:
                 return None
             journals, name = engine.store.journal, self._journal
-            try:  # of two who take the last item, one takes the one before it
+            try:  # if two tasks pop at once, one retries with the item before
                 await journals.append(engine.scope, name, [_POP], expect=following)
             except StoreConflictError:
                 continue
@@ -102,7 +101,7 @@ class HoldfastSession(SessionABC):
 
 
 def _items(entries: Sequence[JournalEntry]) -> tuple[list[TResponseInputItem], int]:
-    """What is left of a journal's items, and the sequence of the next entry."""
+    """Return the remaining items of a journal and the sequence number of the next entry."""
     items: list[TResponseInputItem] = []
     for entry in entries:
         if entry.data == _POP:
@@ -125,7 +124,7 @@ class HoldfastFilter:
         settings: Settings | None = None,
         scope: Scope | None = None,
     ) -> None:
-        """Keep calls within `limit` input tokens; by default, what the agent's model takes."""
+        """Keep calls within `limit` input tokens; by default, the model's limit."""
         self.host = (
             store if isinstance(store, Host) else Host(store, settings=settings, scope=scope)
         )
@@ -138,24 +137,24 @@ class HoldfastFilter:
             on_invoke_tool=lambda _, arguments: self._threads.aexpand(arguments),
             strict_json_schema=False,
         )
-        """Opens what was cited or folded: put it among the agent's tools."""
+        """Opens citations and folds: add it to the agent's tools."""
 
     async def __call__(self, data: CallModelData[Any]) -> ModelInputData:
-        """Send what fits."""
-        agent, asked = data.agent, data.model_data
-        tools = [*map(declared, agent.tools), *map(handed, agent.handoffs)]
+        """Return a model input that fits."""
+        agent, model_input = data.agent, data.model_data
+        tools = [*map(declare_tool, agent.tools), *map(declare_handoff, agent.handoffs)]
         around: dict[str, Any] = {"model": self._model or model_of(agent), "tools": tools}
-        if asked.instructions:
-            around["instructions"] = asked.instructions
+        if model_input.instructions:
+            around["instructions"] = model_input.instructions
         opens = any(tool.name == NAME for tool in agent.tools)
-        fit = await self._threads.afit(asked.input, around, opens=opens)
+        fit = await self._threads.afit(model_input.input, around, opens=opens)
         self._threads.observe(fit)
-        return ModelInputData(input=fit.messages, instructions=asked.instructions)
+        return ModelInputData(input=fit.messages, instructions=model_input.instructions)
 
     def cites(self, tool: FunctionTool) -> FunctionTool:
-        """The same tool, whose long results are cited before the run keeps them.
+        """Return a tool whose long results are cited before the run stores them.
 
-        For runs whose history must stay small where it is stored; the filter needs no such tool.
+        It keeps the stored history small; the filter does not need it.
         """
 
         async def invoke(context: Any, arguments: str) -> Any:

@@ -1,8 +1,7 @@
 """Pydantic AI: a capability that makes an agent's requests fit, and a store for its harness.
 
-pydantic_ai: over session. A request is changed while it is sent (`wrap_model_request`) and not
-before: what `before_model_request` gives back becomes the run's own history in 2.31, and the
-history that a user saves must be what was said. Only this module imports `pydantic_ai`.
+A request is changed only while it is sent (`wrap_model_request`). The result of
+`before_model_request` becomes the run's history in 2.31, and a saved history must be complete.
 
     agent = Agent("openai:gpt-5", capabilities=[HoldfastCapability("sqlite:///work.db")])
 """
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class HoldfastCapability(AbstractCapability[AgentDepsT]):
-    """Fits each request of an agent, and gives it the tool that opens what was cited."""
+    """Fits each request of an agent and adds the tool that opens citations."""
 
     def __init__(
         self,
@@ -50,7 +49,7 @@ class HoldfastCapability(AbstractCapability[AgentDepsT]):
         limit: int | None = None,
         options: FitOptions | None = None,
     ) -> None:
-        """Fit requests to `limit` input tokens; without one, to what the model takes."""
+        """Fit requests to `limit` input tokens; by default, to the model's limit."""
         self.host = Host(store)
         self.threads: Threads[ModelMessage] = Threads(
             self.host, PydanticForm(), limit=limit, options=options
@@ -58,7 +57,7 @@ class HoldfastCapability(AbstractCapability[AgentDepsT]):
         self._instructions: dict[str, ModelRequest] = {}
 
     def get_toolset(self) -> FunctionToolset[AgentDepsT]:
-        """The tool that opens refs; it is there from the start, for tools stand first in caches."""
+        """Return the tool that opens refs, offered always: tools begin the cached prefix."""
 
         async def expand_ref(**arguments: Any) -> str:
             return await self.threads.aexpand(arguments)
@@ -72,8 +71,8 @@ class HoldfastCapability(AbstractCapability[AgentDepsT]):
         request_context: ModelRequestContext,
         handler: WrapModelRequestHandler,
     ) -> ModelResponse:
-        """Send a request that fits; the run's history stays as it is."""
-        instructed = self._instructed(request_context.messages)
+        """Send a request that fits; the run's history is unchanged."""
+        instructed = self._instructions_message(request_context.messages)
         around = {
             "model": request_context.model.model_name,
             "tools": _tools(request_context.model_request_parameters),
@@ -87,10 +86,10 @@ class HoldfastCapability(AbstractCapability[AgentDepsT]):
         self.threads.observe(fit, _usage(response))
         return response
 
-    def _instructed(self, messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-        """The instructions that models put before all messages, as a message that is counted."""
-        asked = (m.instructions for m in reversed(messages) if isinstance(m, ModelRequest))
-        text = next(filter(None, asked), None)
+    def _instructions_message(self, messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+        """Return the instructions that models put before all messages, as a message to count."""
+        instructions = (m.instructions for m in reversed(messages) if isinstance(m, ModelRequest))
+        text = next(filter(None, instructions), None)
         if text is None:
             return []
         if text not in self._instructions:
@@ -113,7 +112,7 @@ def _tools(parameters: ModelRequestParameters) -> list[dict[str, Any]]:
 
 
 def _without(parameters: ModelRequestParameters, names: frozenset[str]) -> ModelRequestParameters:
-    """The parameters without tools that were withheld; an answer's own form is never withheld."""
+    """Return the parameters without withheld tools; output tools are never withheld."""
     tools = [tool for tool in parameters.function_tools if tool.name in names]
     return replace(parameters, function_tools=tools)
 
@@ -130,25 +129,25 @@ def _usage(response: ModelResponse) -> Mapping[str, Any] | None:
 
 
 class HoldfastOverflowStore:
-    """The `OverflowStore` of `pydantic-ai-harness`: what its `Spill` takes out is stored here.
+    """The `OverflowStore` of `pydantic-ai-harness`, for outputs that its `Spill` removes.
 
-    A handle is a ref, so that `expand_ref` opens what the harness has spilled, too.
+    A handle is a ref, so that `expand_ref` opens spilled outputs too.
     """
 
     def __init__(self, store: Holdfast | str | None = None) -> None:
         self.host = Host(store)
 
     async def write(self, key: str, data: bytes) -> str:
-        """Store a payload, and return the ref it is known by.
+        """Store a payload and return its ref.
 
         Raises:
-            OSError: it cannot be stored; the harness keeps the output then.
+            OSError: if it cannot be stored; the harness then keeps the output.
         """
 
         async def work(engine: Holdfast) -> str:
             text = data.decode("utf-8", "replace")
             policy, findings = engine.options.rules.privacy, find(text)
-            apply(policy, text, findings)  # raises if it is to refuse
+            apply(policy, text, findings)  # raises if the policy is to refuse
             sha256 = digest(data)
             ref = ref_id("text", sha256, len(sha256))
             content = Content(
@@ -168,11 +167,11 @@ class HoldfastOverflowStore:
             raise OSError(str(error)) from error
 
     async def read(self, handle: str) -> bytes:
-        """The very bytes of a payload.
+        """Return the exact bytes of a payload.
 
         Raises:
-            FileNotFoundError: no such payload is stored.
-            OSError: the store cannot be read.
+            FileNotFoundError: if no such payload is stored.
+            OSError: if the store cannot be read.
         """
         try:
             stored = await self.host.wait(lambda engine: engine.store.get(engine.scope, handle))
