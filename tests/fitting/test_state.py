@@ -9,6 +9,7 @@ import pytest
 
 from holdfast import validate
 from holdfast.fitting import fit
+from holdfast.fitting.draft import UnchangedOrigins, joined
 
 MODEL = "claude-sonnet-4-5"
 
@@ -87,3 +88,18 @@ def test_a_message_that_was_repaired_carries_the_mark_that_the_client_gives_it_n
     assert second.edits == (), "what was repaired once stays repaired"
     [question] = json.loads(second.body)["messages"][0]["content"]
     assert ("cache_control" in question) == now
+
+
+def test_origins_of_what_is_sent_unchanged_are_those_of_a_tuple() -> None:
+    tuples = tuple((n, n + 1) for n in range(7))
+    origins = UnchangedOrigins(7)
+    assert (len(origins), list(origins), origins[3], origins[-1]) == (7, [*tuples], (3, 4), (6, 7))
+    assert origins == tuples
+    assert hash(origins) == hash(tuples)
+    assert origins[:3] == tuples[:3]
+    assert isinstance(origins[:3], UnchangedOrigins)
+    assert origins[2:5] == tuples[2:5]
+    assert joined(origins[:6], ((6, 9),)) == (*tuples[:6], (6, 9))
+    assert joined(origins, ()) is origins
+    with pytest.raises(IndexError):
+        origins[7]
