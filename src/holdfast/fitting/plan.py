@@ -17,7 +17,15 @@ import msgspec
 
 from holdfast.cite import CitingRules
 from holdfast.fitting.options import HIGH_WATER, LOW_WATER, FitOptions
-from holdfast.fitting.reads import Answer, PlanEntry, ReadRequest, Steps, entry_of, read_here
+from holdfast.fitting.reads import (
+    Answer,
+    Pending,
+    PlanEntry,
+    ReadRequest,
+    Steps,
+    entry_of,
+    read_here,
+)
 from holdfast.fitting.state import FitState, Fitted
 from holdfast.fitting.steps import basis_of, fit_steps
 from holdfast.tokens import ModelContextRegistry
@@ -48,7 +56,7 @@ class FitPlan:
     A value: equal inputs and answers give equal plans, and `finish` returns the same each time.
     """
 
-    __slots__ = ("_answers", "_fitted", "_inputs", "_steps", "entries", "limit", "reads")
+    __slots__ = ("_answers", "_fitted", "_inputs", "_pending", "_steps", "limit", "reads")
 
     def __init__(
         self,
@@ -57,8 +65,6 @@ class FitPlan:
         steps: Steps[Fitted],
         limit: int,
     ) -> None:
-        self.entries: tuple[PlanEntry, ...]
-        """The decisions, with their reasons."""
         self.reads: tuple[ReadRequest, ...]
         """The contents that must be read; empty if all is decided."""
         self.limit = limit
@@ -68,14 +74,19 @@ class FitPlan:
         # A generator goes on once. To finish a plan again, its steps are taken from the beginning.
         self._steps: Steps[Fitted] | None = steps
         self._fitted: Fitted | None = None
+        self._pending: Pending | None = None
         try:
-            pending = steps.send(answers[-1]) if answers else next(steps)
+            self._pending = steps.send(answers[-1]) if answers else next(steps)
+            self.reads = self._pending.reads
         except StopIteration as end:
-            fitted: Fitted = end.value
-            self._fitted, self.entries, self.reads = fitted, fitted.plan, ()
-        else:
-            self.entries = (*map(entry_of, pending.edits), *pending.decisions)
-            self.reads = pending.reads
+            self._fitted, self.reads = end.value, ()
+
+    @property
+    def entries(self) -> tuple[PlanEntry, ...]:
+        """The decisions, with their reasons."""
+        if self._pending is not None:
+            return (*map(entry_of, self._pending.edits), *self._pending.decisions)
+        return self._fitted.plan if self._fitted is not None else ()
 
     def finish(self, answers: Sequence[Answer] = ()) -> FitPlan | Fitted:
         """Return the request, or the plan of what is decided with these answers.
