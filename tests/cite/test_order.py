@@ -220,7 +220,7 @@ def test_the_line_that_a_question_quotes_is_the_answer(room: int) -> None:
     log = Body(
         cite(LOG, question='Which line says "failed to open permission denied"?', rules=rules)
     )
-    assert log.sections[ANSWER] == [f"- {QUOTED} (line 78)"]
+    assert log.sections[ANSWER] == [f"- {QUOTED}"]
     assert not {HEADINGS["other"], HEADINGS["outline"], HEADINGS["sample"]} & set(log.headings)
     trace = cite(TRACE, question='What led to "opened the file number 120"?', rules=rules)
     body = Body(trace)
@@ -235,12 +235,21 @@ def test_a_blank_in_a_quote_asks_for_what_fills_it() -> None:
     question = 'The log says "failed to open ___ permission denied". What stands in place of ___?'
     body = Body(cite(LOG, question=question))
     assert body.headings[-1:] == [ANSWER]
-    assert body.sections[ANSWER] == [f"- {QUOTED} (line 78)"]
+    assert body.sections[ANSWER] == [f"- {QUOTED}"]
     assert HEADINGS["other"] not in body.headings
     assert not asks_for_line(f"{question} {'And the rest of a task. ' * 20}")
     assert not asks_for_line('Why does it say "failed to open: permission denied"?')
     names = 'What calls "def __init__ of the class"?'  # two underscores are part of a name
     assert not asks_for_line(names)
+
+
+def test_the_number_of_a_line_cannot_be_taken_for_the_line() -> None:
+    for log in (LOG, f"{LOG}\nERROR disk 7 is full: write failed at sector 991"):
+        cited = cite(log, question='Which line says "write failed at sector"?')
+        assert not re.search(r"sector 991 \(line|- line \d+: .*sector 991", cited.text)
+    [*_, best] = cited.text.split("\n")[:-1]
+    assert best == "- ERROR disk 7 is full: write failed at sector 991"
+    assert [each.where for each in cited.excerpts if "sector 991" in each.text] == ["line 401"]
 
 
 def test_a_quote_of_several_lines_names_none() -> None:

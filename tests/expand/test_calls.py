@@ -272,4 +272,4 @@ def test_other_rows_are_opened_as_they_are_named(find: str, question: str) -> No
 def test_the_line_that_a_question_quotes_is_opened_alone() -> None:
     question = 'The log says "ERROR ___ took 97 ms". What stands in place of ___?'
     made = opened({"ref": REF, "find": "lines 40-80"}, LOG, question)
-    assert made.content == "12:00:37 ERROR worker-97 took 97 ms (line 97)"
+    assert made.content == "12:00:37 ERROR worker-97 took 97 ms"

@@ -65,7 +65,8 @@ def answers(source: Source, condenser: Condenser, question: str, wide: int) -> A
     if line is not None:
         answer = Answer(line.text, line.where, _NAMED)
         if asks_for_line(question):
-            return Answers([answer], [], is_exact=True)
+            # Asked "Which line says …?", a model of 1.5 billion parameters answered "line 48".
+            return Answers([answer._replace(hides_place=True)], [], is_exact=True)
         around = _around(source, line, [passage for passage, _ in ranked])
         other_matches = [entry for entry in ranked if not lies_within(line.where, entry[0].where)]
         weaker = [*around, *_excerpts(other_matches, question, wide)]

@@ -32,6 +32,8 @@ class Answer(NamedTuple):
     text: str
     where: str
     relevance: float
+    hides_place: bool = False
+    """Whether the place is not shown, because the model would take it for the answer."""
 
 
 class _Line(NamedTuple):
@@ -39,9 +41,12 @@ class _Line(NamedTuple):
     where: str
     relevance: float
     tokens: int
+    hides_place: bool = False
 
     @property
     def shown(self) -> str:
+        if self.hides_place:
+            return item(self.text)
         if self.relevance:
             return item(labelled(self.text, self.where))
         return item(f"{self.where}: {self.text}" if self.where else self.text)
@@ -158,12 +163,12 @@ class Sections:
         for section, number, line in self._all_lines():
             if line.where == answer.where and answer.text in line.text:
                 relevance = max(line.relevance, answer.relevance)
+                promoted = line._replace(relevance=relevance, hides_place=answer.hides_place)
                 if section == "answer":
-                    self.sections[section][number] = line._replace(relevance=relevance)
+                    self.sections[section][number] = promoted
                 else:
-                    self._take(
-                        "answer", self._remove(section, number)._replace(relevance=relevance)
-                    )
+                    self._remove(section, number)
+                    self._take("answer", promoted)
                 return
 
     def drop_last(self) -> bool:
@@ -195,7 +200,8 @@ class Sections:
 
 def _line(note: Note | Answer) -> _Line:
     relevance = note.relevance if isinstance(note, Answer) else 0.0
-    line = _Line(note.text.strip("\n"), short_place(note.where), relevance, 0)
+    hides_place = isinstance(note, Answer) and note.hides_place
+    line = _Line(note.text.strip("\n"), short_place(note.where), relevance, 0, hides_place)
     return line._replace(tokens=count(line.shown))
 
 

@@ -16,8 +16,8 @@ from holdfast.condense.condenser import Passage
 from holdfast.condense.excerpt import excerpt
 from holdfast.condense.fields import fields
 from holdfast.condense.kinds import condenser_for
-from holdfast.condense.places import labelled, without_path
-from holdfast.condense.quoted_lines import MARKUP, quoted_line
+from holdfast.condense.places import labelled, short_place, without_path
+from holdfast.condense.quoted_lines import MARKUP, asks_for_line, quoted_line
 from holdfast.expand.content import OpenContent
 from holdfast.expand.expansion import Count
 from holdfast.expand.query import as_it_stands
@@ -144,6 +144,10 @@ def _with_place(passage: Passage) -> str:
     return f"{passage.where}: {passage.text}"
 
 
+def _is_line(passage: Passage) -> bool:
+    return short_place(passage.where).startswith("line ")
+
+
 def _held_terms(wanted: Sequence[Term], texts: Sequence[str]) -> tuple[tuple[int, ...], ...]:
     by_term = [frozenset(hits) for hits in hits_by_text(wanted, texts)]
     return tuple(
@@ -161,8 +165,10 @@ def _quoted(
     characters = rules.max_tokens * 4 // len(passages)
     while characters >= _LEAST_CHARACTERS:
         texts = [excerpt(without_path(each), question, characters)[0] for each in passages]
-        paired = list(zip(texts, passages, strict=True))
-        content = fenced("\n".join(item(labelled(text, each.where)) for text, each in paired))
+        # The number of a line that the question asks for would be taken for the answer.
+        is_asked_line = len(passages) == 1 and asks_for_line(question)
+        places = ["" if is_asked_line and _is_line(each) else each.where for each in passages]
+        content = fenced("\n".join(map(item, map(labelled, texts, places))))
         quotation = f"[{ref_id} · {rules.note}]\n{content}"
         if count(quotation) <= rules.max_tokens:
             return quotation
