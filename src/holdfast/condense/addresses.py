@@ -34,11 +34,11 @@ _STEP_END = re.compile(r"[./\[]|$")
 
 def addressed(value: Any, question: str) -> list[Place]:
     """Return the places of the values that the question names, in the question's order."""
-    found: dict[int, Place] = {}
+    places: dict[int, Place] = {}
     for path in paths_in(question):
         for place in _resolved(value, path):
-            found.setdefault(hash(_steps(place)), place)
-    return list(found.values())
+            places.setdefault(hash(_steps(place)), place)
+    return list(places.values())
 
 
 def _steps(place: Place) -> tuple[Any, ...]:
@@ -52,37 +52,39 @@ def _steps(place: Place) -> tuple[Any, ...]:
 def paths_in(question: str) -> list[str]:
     """What looks like a path, or like a key in quotes."""
     quoted = [next(filter(None, match)) for match in _QUOTED.findall(question)]
-    rest = _QUOTED.sub(" ", question)
-    written = [word for word in _WRITTEN.findall(rest) if re.search(r"[.\[/][\w@$]", word)]
+    unquoted = _QUOTED.sub(" ", question)
+    written = [word for word in _WRITTEN.findall(unquoted) if re.search(r"[.\[/][\w@$]", word)]
     paths = [path.strip().rstrip(".:") for path in (*quoted, *written) if len(path) <= _MOST_CHARS]
     return list(dict.fromkeys(filter(None, paths)))[:_MOST_PATHS]
 
 
 def _resolved(value: Any, path: str) -> list[Place]:
-    rest = path.removeprefix("$").lstrip("./")
-    is_key = re.search(r"[.\[/]", rest) is None
+    remaining = path.removeprefix("$").lstrip("./")
+    is_key = re.search(r"[.\[/]", remaining) is None
     for _ in range(_MOST_DROPPED):
-        if not rest:
+        if not remaining:
             break
-        if top := _follow(value, rest, ()):
+        if top := _follow(value, remaining, ()):
             return [top]
-        if not is_key and (anywhere := _anywhere(value, rest)):
+        if not is_key and (anywhere := _anywhere(value, remaining)):
             return anywhere if len(anywhere) <= MOST_FOUND else []
-        cut = _STEP_END.search(rest, 1)
-        rest = rest[cut.end() if cut and cut[0] != "[" else cut.start() if cut else len(rest) :]
-        if re.search(r"[.\[/]", rest) is None:
+        cut = _STEP_END.search(remaining, 1)
+        remaining = remaining[
+            cut.end() if cut and cut[0] != "[" else cut.start() if cut else len(remaining) :
+        ]
+        if re.search(r"[.\[/]", remaining) is None:
             break  # a last key alone is too ambiguous
     return []
 
 
 def _anywhere(value: Any, path: str) -> list[Place]:
-    found: list[Place] = []
+    places: list[Place] = []
     for tried, (place, node) in enumerate(_containers(value)):
-        if tried > _MOST_TRIED or len(found) > MOST_FOUND:
+        if tried > _MOST_TRIED or len(places) > MOST_FOUND:
             break
         if place and (hit := _follow(node, path, place)):
-            found.append(hit)
-    return found
+            places.append(hit)
+    return places
 
 
 def _containers(value: Any) -> Iterator[tuple[Place, Any]]:
@@ -105,10 +107,10 @@ def _containers(value: Any) -> Iterator[tuple[Place, Any]]:
 def _follow(node: Any, path: str, place: Place) -> Place:
     """The place that a path leads to from here; () if it breaks off."""
     while path:
-        taken = _step(node, path)
-        if taken is None:
+        stepped = _step(node, path)
+        if stepped is None:
             return ()
-        step, length = taken
+        step, length = stepped
         place = (place, step, node)
         node, path = node[step], path[length:]
     return place
@@ -126,8 +128,8 @@ def _step(node: Any, path: str) -> tuple[Any, int] | None:
         key = bracket[1] if bracket[1] is not None else bracket[2]
         return (key, bracket.end()) if key in node else None
     begin = 1 if path[0] in "./" else 0
-    found = islice(_STEP_END.finditer(path, begin + 1), _MOST_ENDS)
-    ends = [match.start() for match in found]
+    end_matches = islice(_STEP_END.finditer(path, begin + 1), _MOST_ENDS)
+    ends = [match.start() for match in end_matches]
     # A key may hold dots: the longest that is there.
     longest = next((end for end in reversed(ends) if path[begin:end] in node), None)
     return None if longest is None else (path[begin:longest], longest)

@@ -99,22 +99,27 @@ def sniff(source: Source) -> float:
 def condense(source: Source) -> Condensed:
     """The beginning and all signatures."""
     text = source.text
-    found = definitions(source)
+    defined = definitions(source)
     lines = _STRIP_NUMBER.sub("", head(source, SNIFFED)).split("\n")
     language = _language(lines)[0]
     notes = []
     if text.strip():
         start, end = next(cut(text, 0, len(text), HEAD, by="line"))
         notes.append(Note("sample", text[start:end].rstrip(), where(source, start, end)))
-    listed = sorted(sorted(found, key=lambda one: one.depth)[:SIGNATURES], key=lambda one: one.span)
-    for one in listed:
-        indent = "  " * min(one.depth // 2, 4)
-        notes.append(Note("outline", indent + quote(one.signature), where(source, *one.span)))
-    if len(found) > len(listed):
-        notes.append(Note("outline", f"{len(found) - len(listed):,} more definitions"))
+    shallowest = sorted(
+        sorted(defined, key=lambda definition: definition.depth)[:SIGNATURES],
+        key=lambda definition: definition.span,
+    )
+    for definition in shallowest:
+        indent = "  " * min(definition.depth // 2, 4)
+        notes.append(
+            Note("outline", indent + quote(definition.signature), where(source, *definition.span))
+        )
+    if len(defined) > len(shallowest):
+        notes.append(Note("outline", f"{len(defined) - len(shallowest):,} more definitions"))
     return Condensed(
         title=f"{language or 'Source'} code, {counted(source.line_count, 'line')},"
-        f" {counted(len(found), 'definition')}",
+        f" {counted(len(defined), 'definition')}",
         unit="lines",
         total=source.line_count,
         notes=tuple(notes),
@@ -123,7 +128,7 @@ def condense(source: Source) -> Condensed:
 
 def passages(source: Source) -> Sequence[Passage]:
     """Return one passage per definition, and one for the text before the first."""
-    starts = [one.span[0] for one in definitions(source)]
+    starts = [definition.span[0] for definition in definitions(source)]
     if not starts or starts[0]:
         starts.insert(0, 0)
     spans = until_next(starts, len(source.text))
@@ -135,11 +140,13 @@ def passages(source: Source) -> Sequence[Passage]:
 def definitions(source: Source) -> list[Definition]:
     """Return the definitions of the code, each up to the next one."""
     text = source.text
-    found = [one for one in _DEFINITION.finditer(text) if not _NOT_CALLED.match(one["signature"])]
-    spans = until_next([one.start() for one in found], len(text))
+    matches = [
+        match for match in _DEFINITION.finditer(text) if not _NOT_CALLED.match(match["signature"])
+    ]
+    spans = until_next([match.start() for match in matches], len(text))
     return [
-        Definition(_signature(text, one), len(one["indent"].expandtabs(4)) // 2, span)
-        for one, span in zip(found, spans, strict=True)
+        Definition(_signature(text, match), len(match["indent"].expandtabs(4)) // 2, span)
+        for match, span in zip(matches, spans, strict=True)
     ]
 
 

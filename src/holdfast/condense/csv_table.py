@@ -37,22 +37,22 @@ def condense(source: Source) -> Condensed:
     if table is None:
         return Condensed(title="Table, unreadable", unit="rows", total=0, notes=())
     total, width = len(table.rows), len(table.columns)
-    shown: Sequence[list[str]] = table.rows
+    sampled: Sequence[list[str]] = table.rows
     if total > _MOST_ROWS:
-        shown = [*table.rows[:_SAMPLED], *table.rows[total - _SAMPLED :]]
-    described = table_of_columns(table.columns, shown)
+        sampled = [*table.rows[:_SAMPLED], *table.rows[total - _SAMPLED :]]
+    described = table_of_columns(table.columns, sampled)
     ragged = sum(len(record) != width for record in table.rows)
     notes = [
         *(Note("outline", text[:200], f"lines {n}-{n}") for n, text in table.others[:6]),
-        *describe(described, part_of=total if len(shown) < total else 0),
+        *describe(described, part_of=total if len(sampled) < total else 0),
         *(
             [Note("outline", f"{ragged:,} rows are longer or shorter than the header")]
             * (ragged > 0)
         ),
         *samples(
             described,
-            lambda number: _place(at_both_ends(number, len(shown), total)),
-            is_whole=len(shown) == total,
+            lambda number: _place(at_both_ends(number, len(sampled), total)),
+            is_whole=len(sampled) == total,
         ),
     ]
     return Condensed(

@@ -67,11 +67,11 @@ class FileDiff(msgspec.Struct, frozen=True):
 
 def sniff(source: Source) -> float:
     """By the head of a file's changes and a hunk."""
-    shown = head(source, SNIFFED)
-    if shown.startswith(("diff --git ", "--- a/")):
+    beginning = head(source, SNIFFED)
+    if beginning.startswith(("diff --git ", "--- a/")):
         return 0.97
-    first = _FILE.search(shown)
-    if not first or not (_HUNK.search(shown, first.end()) or shown.startswith("commit ")):
+    first = _FILE.search(beginning)
+    if not first or not (_HUNK.search(beginning, first.end()) or beginning.startswith("commit ")):
         return 0.0
     return 0.9 if first.start() < 1500 else 0.4
 
@@ -82,21 +82,23 @@ def condense(source: Source) -> Condensed:
     added, removed = sum(f.added for f in files), sum(f.removed for f in files)
     count = sum(f.files for f in files)
     notes = [*_preface(source, files)]
-    for one in files[:FILES]:
-        notes.append(Note("outline", _described(one), where(source, *one.span)))
-    if rest := files[FILES:]:
-        counts = f"+{sum(one.added for one in rest):,} -{sum(one.removed for one in rest):,}"
-        span = rest[0].span[0], rest[-1].span[1]
-        more = sum(one.files for one in rest)
+    for file in files[:FILES]:
+        notes.append(Note("outline", _described(file), where(source, *file.span)))
+    if unlisted := files[FILES:]:
+        counts = (
+            f"+{sum(file.added for file in unlisted):,} -{sum(file.removed for file in unlisted):,}"
+        )
+        span = unlisted[0].span[0], unlisted[-1].span[1]
+        more = sum(file.files for file in unlisted)
         notes.append(Note("outline", f"{more:,} more files, {counts}", where(source, *span)))
-    for one in sorted(files, key=lambda f: -(f.added + f.removed))[:6]:
-        for start, end in one.hunks[:1]:
-            shown = next(cut(source.text, start, end, 400, by="line"))
+    for file in sorted(files, key=lambda f: -(f.added + f.removed))[:6]:
+        for start, end in file.hunks[:1]:
+            first_hunk = next(cut(source.text, start, end, 400, by="line"))
             notes.append(
                 Note(
                     "sample",
-                    f"{one.name}\n{source.text[shown[0] : shown[1]].rstrip()}",
-                    where(source, *shown),
+                    f"{file.name}\n{source.text[first_hunk[0] : first_hunk[1]].rstrip()}",
+                    where(source, *first_hunk),
                 )
             )
     return Condensed(
@@ -110,17 +112,21 @@ def condense(source: Source) -> Condensed:
 def passages(source: Source) -> Sequence[Passage]:
     """Hunks, each under the name of its file."""
     files = parse(source)
-    made = passages_of(source, cut(source.text, 0, files[0].span[0] if files else len(source.text)))
+    parts = passages_of(
+        source, cut(source.text, 0, files[0].span[0] if files else len(source.text))
+    )
     if len(files) > MOST_FILES:  # short ones together
-        spans = (part for one in files for part in cut(source.text, *one.span, LONGEST, by="line"))
-        return made + passages_of(source, spans)
-    for one in files:
-        starts = [one.span[0], *(start for start, _ in one.hunks[1:])]
-        for start, end in until_next(starts, one.span[1]):
+        spans = (
+            part for file in files for part in cut(source.text, *file.span, LONGEST, by="line")
+        )
+        return parts + passages_of(source, spans)
+    for file in files:
+        starts = [file.span[0], *(start for start, _ in file.hunks[1:])]
+        for start, end in until_next(starts, file.span[1]):
             for part in passages_of(source, cut(source.text, start, end, LONGEST, by="line")):
-                headed = part.text if start == one.span[0] else f"{one.name}\n{part.text}"
-                made.append(Passage(headed, part.where))
-    return made
+                headed = part.text if start == file.span[0] else f"{file.name}\n{part.text}"
+                parts.append(Passage(headed, part.where))
+    return parts
 
 
 @once
@@ -153,14 +159,14 @@ def _rest(text: str, start: int, count: int) -> FileDiff:
 
 
 def _file(text: str, start: int, end: int) -> FileDiff:
-    hunks = [found.start() for found in _HUNK.finditer(text, start, end)]
+    hunks = [name_match.start() for name_match in _HUNK.finditer(text, start, end)]
     header_end = hunks[0] if hunks else end
     new, old = (pattern.search(text, start, header_end) for pattern in (_NEW_NAME, _OLD_NAME))
     name = next(
         (
-            found[1]
-            for found in (new, old, _GIT_NAME.match(text, start))
-            if found and found[1] != "/dev/null"
+            name_match[1]
+            for name_match in (new, old, _GIT_NAME.match(text, start))
+            if name_match and name_match[1] != "/dev/null"
         ),
         "",
     )
@@ -184,5 +190,5 @@ def _described(one: FileDiff) -> str:
 
 def _preface(source: Source, files: Sequence[FileDiff]) -> list[Note]:
     end = files[0].span[0] if files else len(source.text)
-    shown = source.text[: min(end, 500)].strip()
-    return [Note("sample", shown, where(source, 0, min(end, 500)))] if shown else []
+    beginning = source.text[: min(end, 500)].strip()
+    return [Note("sample", beginning, where(source, 0, min(end, 500)))] if beginning else []

@@ -58,13 +58,13 @@ def condense(source: Source) -> Condensed:
     mails = emails(source)
     if not mails:
         return Condensed(title="E-mails, none", unit="e-mails", total=0, notes=())
-    notes = listing(source, [(_said(one), one.where) for one in mails], _SHOWN, "e-mails")
+    notes = listing(source, [(_said(mail), mail.where) for mail in mails], _SHOWN, "e-mails")
     senders: dict[str, int] = {}
-    for one in mails:
-        senders[one.sender] = senders.get(one.sender, 0) + 1
+    for mail in mails:
+        senders[mail.sender] = senders.get(mail.sender, 0) + 1
     often = sorted(senders.items(), key=lambda entry: -entry[1])[:6]
-    said = ", ".join(f"{brief(name, limit=60)} ({count:,})" for name, count in often)
-    notes.append(Note("outline", f"{len(senders):,} senders: {said}"))
+    sender_names = ", ".join(f"{brief(name, limit=60)} ({count:,})" for name, count in often)
+    notes.append(Note("outline", f"{len(senders):,} senders: {sender_names}"))
     return Condensed(
         title=f"E-mails: {len(mails):,}", unit="e-mails", total=len(mails), notes=tuple(notes)
     )
@@ -106,13 +106,13 @@ def _fields(item: Any) -> dict[str, Any] | None:
 
 def _headers(item: dict[str, Any]) -> dict[str, Any]:
     payload = item.get("payload")
-    listed = payload.get("headers") if isinstance(payload, dict) else item.get("headers")
-    if not isinstance(listed, list):
+    headers = payload.get("headers") if isinstance(payload, dict) else item.get("headers")
+    if not isinstance(headers, list):
         return {}
     return {
-        str(one["name"]).lower(): one["value"]
-        for one in listed
-        if isinstance(one, dict) and "name" in one and "value" in one
+        str(header["name"]).lower(): header["value"]
+        for header in headers
+        if isinstance(header, dict) and "name" in header and "value" in header
     }
 
 
@@ -173,14 +173,14 @@ def _in_text(source: Source) -> list[Email]:
     if not _START.match(head.lstrip()) or "Subject:" not in head:
         return []
     text = source.text
-    listed = []
+    mails = []
     for start, end in _spans(source):
         blank = _BLANK.search(text, start, end)
         close = blank.start() if blank else end
         headers = {match[1]: match[2].strip() for match in _HEADER.finditer(text, start, close)}
         body = text[blank.end() : min(end, blank.end() + 400)] if blank else ""
         place = where(source, start, end)
-        listed.append(
+        mails.append(
             Email(headers["From"], headers["Subject"], headers.get("Date", ""), body, place)
         )
-    return listed
+    return mails

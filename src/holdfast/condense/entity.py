@@ -84,17 +84,17 @@ def sniff(source: Source) -> float:
 
 def condense(source: Source) -> Condensed:
     """A summary of each entity."""
-    found, values = entities(source), source.document
-    if not found or values is None:
+    described, values = entities(source), source.document
+    if not described or values is None:
         return Condensed(title="Entities, none", unit="entities", total=0, notes=())
-    notes = [*alerts(source), *entity_notes(found)]
-    name = scalar(found[0].value["name"])
-    what = f"Entity {name}" if len(found) == 1 else f"{len(found):,} entities, first {name}"
-    fields = sum(map(field_count, found))
+    notes = [*alerts(source), *entity_notes(described)]
+    name = scalar(described[0].value["name"])
+    what = f"Entity {name}" if len(described) == 1 else f"{len(described):,} entities, first {name}"
+    fields = sum(map(field_count, described))
     return Condensed(
         title=shortened(f"{what}: {fields:,} fields".replace("\n", " "), 200),
         unit="entities",
-        total=len(found),
+        total=len(described),
         notes=tuple(notes),
     )
 
@@ -102,14 +102,14 @@ def condense(source: Source) -> Condensed:
 def entity_notes(found: list[Entity]) -> list[Note]:
     """What entities are and, for each, its first fields."""
     notes = [
-        Note("key" if n < _ENTITIES_FIRST else "sample", _summary(one), one.path)
-        for n, one in enumerate(found)
+        Note("key" if n < _ENTITIES_FIRST else "sample", _summary(entity), entity.path)
+        for n, entity in enumerate(found)
     ]
-    for one in found:
-        said = "; ".join(_field(field) for field in fields_of(one, _TOP))
-        more = field_count(one) - _TOP
-        said += f"; {more:,} more fields" if more > 0 else ""
-        notes.append(Note("outline", f"{scalar(one.value['name'])}: {said}", one.path))
+    for entity in found:
+        description = "; ".join(_field(field) for field in fields_of(entity, _TOP))
+        more = field_count(entity) - _TOP
+        description += f"; {more:,} more fields" if more > 0 else ""
+        notes.append(Note("outline", f"{scalar(entity.value['name'])}: {description}", entity.path))
     return notes
 
 
@@ -196,10 +196,10 @@ def _relationships(entity: Entity) -> str:
     if not isinstance(relations, list):
         relations = [field for field in fields_of(entity) if _first(field, _TARGETS[:-2])]
     targets = dict.fromkeys(filter(None, map(_target, relations[: 4 * _RELATIONS_SHOWN])))
-    shown = ", ".join(list(targets)[:_RELATIONS_SHOWN])
+    first_targets = ", ".join(list(targets)[:_RELATIONS_SHOWN])
     count = f"{len(relations):,} relationship{'' if len(relations) == 1 else 's'}"
     more = ", …" if len(relations) > _RELATIONS_SHOWN else ""
-    return f"{count}: {shown}{more}" if shown else count
+    return f"{count}: {first_targets}{more}" if first_targets else count
 
 
 def _target(relation: Any) -> str:

@@ -67,44 +67,48 @@ class FieldMatch(NamedTuple):
 def fields_by_words(value: Any, question: str) -> list[FieldMatch]:
     """Return the fields that the question names by words, best first."""
     leaves = _leaves(value)
-    wanted = _terms(question, leaves.texts)
-    names = _Names(wanted, leaves.keys)
+    question_terms = _terms(question, leaves.texts)
+    names = _Names(question_terms, leaves.keys)
     named = [index for index, key in enumerate(leaves.keys) if key in names.bits]
     if not named:
         return []
-    rows = _Rows(wanted, leaves, names)
-    known = [
+    rows = _Rows(question_terms, leaves, names)
+    scalars = [
         _Named(index, names.path(leaves.places[index]), *rows.beside(leaves.places[index]))
         for index in named
     ]
-    worth = worths(wanted, [one.path | one.near | one.far for one in known], len(leaves.texts))
+    worth = worths(
+        question_terms,
+        [leaf.path | leaf.near | leaf.far for leaf in scalars],
+        len(leaves.texts),
+    )
     least = _COVERED * sum(worth)
     weigh = Weigher(worth)
     scored = []
-    for one in known:
-        reached = one.path | one.near
-        key = leaves.keys[one.number]
-        score = weigh(reached) + _SAME_ROW * weigh(one.far & ~reached)
+    for leaf in scalars:
+        reached = leaf.path | leaf.near
+        key = leaves.keys[leaf.number]
+        score = weigh(reached) + _SAME_ROW * weigh(leaf.far & ~reached)
         score += _OWN_KEY * weigh(names.bits[key]) * names.precision(key)
         if score >= least:
-            depth = depth_of(leaves.places[one.number])
-            scored.append((score / (1 + _PER_STEP * depth), one.number))
+            depth = depth_of(leaves.places[leaf.number])
+            scored.append((score / (1 + _PER_STEP * depth), leaf.number))
     best = max((score for score, _ in scored), default=0.0)
     near = [entry for entry in scored if entry[0] >= _NEAR_BEST * best]
     near.sort(key=lambda entry: -entry[0])
     if sum(score > best - 1e-9 for score, _ in near) > MOST_FIELDS:
         return []  # the question distinguishes no field
     # A value quoted in the question is its subject, and seldom the answer.
-    quoted = {term.form for term in wanted if term.anywhere}
+    quoted = {term.form for term in question_terms if term.anywhere}
     near = [entry for entry in near if fold(leaves.texts[entry[1]]) not in quoted] or near
-    asked = sum(1 << n for n, term in enumerate(wanted) if term.form not in _STRUCTURE)
-    hits_of = {one.number: (one.path | one.near) & asked for one in known}
+    asked_bits = sum(1 << n for n, term in enumerate(question_terms) if term.form not in _STRUCTURE)
+    hits_of = {leaf.number: (leaf.path | leaf.near) & asked_bits for leaf in scalars}
     exact = [
         index
         for _, index in near
         if names.precision(leaves.keys[index]) == 1.0
         and rows.is_named(leaves.places[index])
-        and weigh(hits_of[index]) >= _EXACT * weigh(asked)
+        and weigh(hits_of[index]) >= _EXACT * weigh(asked_bits)
         and fold(leaves.texts[index]) not in quoted
     ]
     best_first = [index for _, index in near]
@@ -181,20 +185,20 @@ def _terms(question: str, texts: list[str]) -> Sequence[Term]:
 
     The words of such a value are not asked for as keys.
     """
-    asked = fold(question)
-    quoted = set(_QUOTED.findall(asked))
-    longest = len(asked)
+    folded = fold(question)
+    quoted = set(_QUOTED.findall(folded))
+    longest = len(folded)
     short = {text for text in texts if _SHORTEST_VALUE <= len(text) < longest}
-    values = {low for text in short if " " in text and (low := fold(text)) in asked}
+    values = {low for text in short if " " in text and (low := fold(text)) in folded}
     if quoted:
         values |= quoted & {fold(text) for text in short}
-    rest, found = question, []
+    remaining, quoted_terms = question, []
     for text in sorted(values, key=lambda text: (-len(text), text)):
-        at = fold(rest).find(text)
-        if at >= 0 and _stands_alone(rest, at, at + len(text)):
-            rest = f"{rest[:at]} {rest[at + len(text) :]}"
-            found.append(Term(text, 4.0, exact=True, anywhere=True))
-    return [*found, *terms(rest)]
+        at = fold(remaining).find(text)
+        if at >= 0 and _stands_alone(remaining, at, at + len(text)):
+            remaining = f"{remaining[:at]} {remaining[at + len(text) :]}"
+            quoted_terms.append(Term(text, 4.0, exact=True, anywhere=True))
+    return [*quoted_terms, *terms(remaining)]
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
@@ -219,11 +223,11 @@ class Weigher:
 
     def __call__(self, bits: _Bits) -> float:
         """Return the worth of a set."""
-        known = self._known.get(bits)
-        if known is None:
-            known = sum(worth for n, worth in enumerate(self._worth) if bits >> n & 1)
-            self._known[bits] = known
-        return known
+        covered = self._known.get(bits)
+        if covered is None:
+            covered = sum(worth for n, worth in enumerate(self._worth) if bits >> n & 1)
+            self._known[bits] = covered
+        return covered
 
 
 class _Names:
@@ -261,15 +265,15 @@ class _Names:
         return bits
 
     def _read(self, key: str) -> None:
-        whole = self._by_form.get(fold(key), 0)
+        key_bits = self._by_form.get(fold(key), 0)
         words = [word for word in map(fold, parts_of(key[:_KEY_CHARS])) if not is_stop_word(word)]
         each = [self._by_form.get(stem(word), 0) | self._by_form.get(word, 0) for word in words]
-        bits = whole
-        for one in each:
-            bits |= one
+        bits = key_bits
+        for item in each:
+            bits |= item
         if bits:
             self.bits[key] = bits
-        self._precision[key] = 1.0 if whole else sum(map(bool, each)) / max(1, len(each))
+        self._precision[key] = 1.0 if key_bits else sum(map(bool, each)) / max(1, len(each))
 
 
 def depth_of(place: Place) -> int:
@@ -335,13 +339,13 @@ class _Rows:
 
     def said(self, index: int) -> str:
         """Return the field that best distinguishes the row of a scalar, if it is another field."""
-        known = []
+        candidates = []
         place = self._leaves.places[index]
         while place:
             place, _, holder = place
             if id(holder) in self._telling:
-                known.append(self._telling[id(holder)])
-        *_, telling = min(known, default=(False, 0, index))
+                candidates.append(self._telling[id(holder)])
+        *_, telling = min(candidates, default=(False, 0, index))
         text = shortened(self._leaves.texts[telling], _BESIDE_CHARS)
         return "" if telling == index else f"{self._leaves.keys[telling]}: {text}"
 

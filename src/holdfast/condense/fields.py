@@ -100,8 +100,8 @@ def _first_exact(matches: list[FieldMatch]) -> str:
 
 def _passage(place: Place, beside: str, path: str) -> Passage:
     _, step, holder = place
-    whole = _shown(holder[step])
-    return Passage(f"{whole} ({beside})" if beside else whole, path)
+    shown_value = _shown(holder[step])
+    return Passage(f"{shown_value} ({beside})" if beside else shown_value, path)
 
 
 def _shown(value: Any) -> str:
@@ -127,12 +127,12 @@ def _at_paths(document: Document, question: str) -> list[Passage]:
 
 def _in_windows(document: Document, question: str) -> NamedFields:
     """The fields of the window that has most of the question, if one has more than the others."""
-    wanted = terms(question)
+    question_terms = terms(question)
     bits = []
     for window in windows(document):
         low = fold(window.written)
-        bits.append(sum(1 << n for n, term in enumerate(wanted) if term.form in low))
-    weigh = Weigher(worths(wanted, bits, len(bits)))
+        bits.append(sum(1 << n for n, term in enumerate(question_terms) if term.form in low))
+    weigh = Weigher(worths(question_terms, bits, len(bits)))
     scores = list(map(weigh, bits))
     best = max(scores, default=0.0)
     if scores.count(best) != 1:

@@ -42,8 +42,8 @@ def is_github(source: Source) -> bool:
     if b"github" not in source.data and b"GitHub" not in source.data:
         return False
     rows = main_rows(source)
-    things = rows.rows[:3] if rows else []
-    return any(_is_thing(thing) for thing in things) or any(
+    items = rows.rows[:3] if rows else []
+    return any(_is_thing(candidate) for candidate in items) or any(
         _is_thing(item) for _, item in near_top(source)[:12] if isinstance(item, dict)
     )
 
@@ -74,7 +74,7 @@ def _tells(key: str, value: Any) -> bool:
 def unit_of(items: list[Any]) -> str:
     """Return the name for the items of a list, derived from the first of them."""
     keys = items[0].keys() if items and isinstance(items[0], dict) else set()
-    return next((unit for unit, wanted in _UNITS.items() if wanted <= keys), "items")
+    return next((unit for unit, required in _UNITS.items() if required <= keys), "items")
 
 
 def thing(item: dict[str, Any]) -> str:
@@ -155,8 +155,8 @@ class _SearchAnswer(msgspec.Struct, frozen=True):
 
 def sniff(source: Source) -> float:
     """Sure of a total with items that are GitHub's."""
-    found = _search(source)
-    return 0.95 if found and (found.incomplete or is_github(source)) else 0.0
+    search = _search(source)
+    return 0.95 if search and (search.incomplete or is_github(source)) else 0.0
 
 
 def condense(source: Source) -> Condensed:
@@ -166,7 +166,7 @@ def condense(source: Source) -> Condensed:
     if search is None or document is None:
         return Condensed(title="GitHub search, unreadable", unit="items", total=0, notes=())
     unit = unit_of(search.items)
-    here = len(search.items)
+    present = len(search.items)
     notes = alerts(source)
     if search.incomplete:
         notes.append(Note("alert", "incomplete_results: true", path_to(())))
@@ -175,13 +175,13 @@ def condense(source: Source) -> Condensed:
         for number, item in enumerate(search.items[:_TOP], 1)
         if isinstance(item, dict)
     ]
-    if here > _TOP:
-        rest = f"rows {_TOP + 1}-{here} of {search.path}"
-        notes.append(Note("outline", f"{here - _TOP:,} more {unit} here", rest))
-    if search.count > here:
-        notes.append(Note("outline", f"{search.count - here:,} more {unit} not in this answer"))
+    if present > _TOP:
+        remaining_rows = f"rows {_TOP + 1}-{present} of {search.path}"
+        notes.append(Note("outline", f"{present - _TOP:,} more {unit} here", remaining_rows))
+    if search.count > present:
+        notes.append(Note("outline", f"{search.count - present:,} more {unit} not in this answer"))
     return Condensed(
-        title=f"GitHub search: {search.count:,} {unit} found, {here:,} here",
+        title=f"GitHub search: {search.count:,} {unit} found, {present:,} here",
         unit=unit,
         total=search.count,
         notes=tuple(notes),

@@ -83,11 +83,11 @@ class _Text(msgspec.Struct, frozen=True):
 @once
 def glance(source: Source) -> Glance:
     """What to show of a content at first."""
-    whole = source.document
+    document = source.document
     texts = [_Text(without_colours(source).data)]
     values: list[Note] = []
-    if whole is not None and whole.form == "json":
-        texts, values = _in_json(whole.value, round(len(source.data) * _TEXT_SHARE))
+    if document is not None and document.form == "json":
+        texts, values = _in_json(document.value, round(len(source.data) * _TEXT_SHARE))
     notes = [note for note in values if note.text.startswith(_CUT_SIGN)]
     is_cut = bool(notes)
     for text in texts:
@@ -211,14 +211,14 @@ def _from_start(data: bytes) -> Iterator[tuple[int, int]]:
 
 def _from_end(data: bytes) -> Iterator[tuple[int, int]]:
     end = len(data)
-    shown = 0
+    count = 0
     for _ in range(_LOOKED_AT):
         begin = data.rfind(b"\n", 0, end) + 1
         if _says(data[begin : min(end, begin + LONG_LINE)]):
             yield begin, end
-            shown += 1
+            count += 1
         end = begin - 1
-        if end < 0 or shown == _LINES_AT_END:
+        if end < 0 or count == _LINES_AT_END:
             return
 
 
@@ -259,10 +259,10 @@ def _is_word(item: int | str) -> bool:
 def _near_top(value: Any) -> Iterator[tuple[str, str, Any]]:
     """The scalars of a wrapper with their paths and keys; what holds rows is passed over."""
     waiting: list[tuple[str, str, Any, int]] = [("$", "", value, 0)]
-    seen = 0
-    while waiting and seen < _MOST_VALUES:
+    visited = 0
+    while waiting and visited < _MOST_VALUES:
         path, key, item, level = waiting.pop()
-        seen += 1
+        visited += 1
         if not isinstance(item, dict | list):
             yield path, key, item
         elif level < _LEVELS and len(item) <= _FEW:

@@ -65,29 +65,33 @@ def sniff(source: Source) -> float:
 def condense(source: Source) -> Condensed:
     """Alerts and the beginning of the matter, then headings and links."""
     page = read_page(source)
-    shown = paragraphs(source)
-    matter = [(n, one) for n, one in enumerate(shown, 1) if not one.frame]
+    blocks = paragraphs(source)
+    matter = [(n, block) for n, block in enumerate(blocks, 1) if not block.frame]
     notes = [
         Note("alert", quote(warning, 300), f"paragraph {n}")
-        for n, one in matter
-        if (warning := warning_in(one.text))
+        for n, block in matter
+        if (warning := warning_in(block.text))
     ][:10]
     if page.description:
-        number = next(n for n, one in enumerate(shown, 1) if page.description.startswith(one.text))
+        number = next(
+            n for n, block in enumerate(blocks, 1) if page.description.startswith(block.text)
+        )
         notes.append(Note("sample", quote(page.description, 300), f"paragraph {number}"))
-    notes += [*_samples(matter), *_headings(shown), *_links(matter)]
+    notes += [*_samples(matter), *_headings(blocks), *_links(matter)]
     title = f' "{quote(page.title, 120)}"' if page.title else ""
     return Condensed(
-        title=f"Web page{title}, {len(shown):,} paragraphs, {len(matter):,} of them its main text",
+        title=f"Web page{title}, {len(blocks):,} paragraphs, {len(matter):,} of them its main text",
         unit="paragraphs",
-        total=len(shown),
+        total=len(blocks),
         notes=tuple(notes),
     )
 
 
 def passages(source: Source) -> Sequence[Passage]:
     """Paragraphs under their heading, with their links, menus and footers included."""
-    return [Passage(_quoted(one), f"paragraph {n}") for n, one in enumerate(paragraphs(source), 1)]
+    return [
+        Passage(_quoted(block), f"paragraph {n}") for n, block in enumerate(paragraphs(source), 1)
+    ]
 
 
 @once
@@ -98,13 +102,13 @@ def paragraphs(source: Source) -> list[Paragraph]:
     """
     page = read_page(source)
     about = [HtmlBlock(text, 0, True, []) for text in (page.title, page.description) if text]
-    made = [piece for block in about for piece in _pieces([block], "")]
+    pieces = [piece for block in about for piece in _pieces([block], "")]
     heading = ""
     for group in _groups(page.blocks):
         if group[0].level:
             heading = group[0].text
-        made += _pieces(group, heading)
-    return made
+        pieces += _pieces(group, heading)
+    return pieces
 
 
 def _groups(blocks: Iterable[HtmlBlock]) -> Iterator[list[HtmlBlock]]:
@@ -127,16 +131,16 @@ def _pieces(group: list[HtmlBlock], heading: str) -> list[Paragraph]:
     links = deque(_placed(group))
     frame = all(block.frame for block in group)
     level = group[0].level
-    made = []
+    pieces = []
     for start, end in cut(text, 0, len(text), LONGEST):
         # Each link belongs to the piece in which it begins; the last piece takes links without
         # text.
-        here = []
+        current = []
         while links and (links[0][0] < end or end == len(text)):
-            here.append(links.popleft()[1])
-        made.append(Paragraph(text[start:end].rstrip(), heading, level, frame, here))
+            current.append(links.popleft()[1])
+        pieces.append(Paragraph(text[start:end].rstrip(), heading, level, frame, current))
         level = 0
-    return made
+    return pieces
 
 
 def _placed(group: list[HtmlBlock]) -> Iterator[tuple[int, Link]]:
@@ -160,14 +164,14 @@ def _samples(matter: Sequence[tuple[int, Paragraph]]) -> list[Note]:
     """The beginning of the matter, and how later paragraphs begin."""
     notes = []
     length = 0
-    for n, one in matter:
+    for n, block in matter:
         if length < HEAD:
-            notes.append(Note("sample", next(_heads(one.text)), f"paragraph {n}"))
-            length += len(one.text)
+            notes.append(Note("sample", next(_heads(block.text)), f"paragraph {n}"))
+            length += len(block.text)
     later = matter[len(notes) :]
     step = -(-len(later) // SAMPLES) or 1
     notes += [
-        Note("sample", first_sentence(one.text), f"paragraph {n}") for n, one in later[::step]
+        Note("sample", first_sentence(block.text), f"paragraph {n}") for n, block in later[::step]
     ]
     return notes
 
@@ -177,20 +181,22 @@ def _heads(text: str) -> Iterator[str]:
 
 
 def _headings(shown: Sequence[Paragraph]) -> list[Note]:
-    opening = [(n, one) for n, one in enumerate(shown, 1) if one.opens]
+    opening = [(n, block) for n, block in enumerate(shown, 1) if block.opens]
     lasts = [n - 1 for n, _ in opening[1:]] + [len(shown)]
     return [
-        Note("outline", f"{'#' * one.opens} {quote(one.heading, 100)}", f"paragraphs {n}-{last}")
-        for (n, one), last in zip(opening, lasts[: len(opening)], strict=True)
-        if not one.frame
+        Note(
+            "outline", f"{'#' * block.opens} {quote(block.heading, 100)}", f"paragraphs {n}-{last}"
+        )
+        for (n, block), last in zip(opening, lasts[: len(opening)], strict=True)
+        if not block.frame
     ]
 
 
 def _links(matter: Sequence[tuple[int, Paragraph]]) -> list[Note]:
     # An address may be linked twice, by a picture and by words: the words are shown.
     links: dict[str, Link] = {}
-    for _, one in matter:
-        for link in one.links:
+    for _, block in matter:
+        for link in block.links:
             if link.href not in links or not links[link.href].shown:
                 links[link.href] = link
     if not links:

@@ -122,7 +122,7 @@ class _Open:
         links = []
         if self.links:
             ends = list(_plain_ends(self.parts) if exact else _joined_ends(self.parts))
-            links = [Link(shown, href, ends[behind]) for behind, shown, href in self.links]
+            links = [Link(label, href, ends[behind]) for behind, label, href in self.links]
         return HtmlBlock(text, level, frame > 0, links), 1.0 if leads else frame
 
 
@@ -212,7 +212,7 @@ def is_too_rich(data: bytes) -> bool:
 
 def _blocks(root: LexborNode) -> list[HtmlBlock]:
     """Walk the tree without recursion: pages may be nested as deep as they like."""
-    made: list[tuple[HtmlBlock, float]] = []
+    blocks: list[tuple[HtmlBlock, float]] = []
     current = _Open()
     level = pre = 0
     frames = [0.0]
@@ -220,7 +220,7 @@ def _blocks(root: LexborNode) -> list[HtmlBlock]:
     def close() -> None:
         nonlocal current
         if block := current.closed(level, frames[-1], pre > 0):
-            made.append(block)
+            blocks.append(block)
         if current.parts or current.links:
             current = _Open()
 
@@ -243,7 +243,7 @@ def _blocks(root: LexborNode) -> list[HtmlBlock]:
             level = _HEADINGS.get(tag, level)
             pre += tag == "pre"
     close()
-    return _judged(made)
+    return _judged(blocks)
 
 
 def _walk(root: LexborNode) -> Iterator[tuple[LexborNode | None, str]]:
@@ -262,9 +262,9 @@ def _walk(root: LexborNode) -> Iterator[tuple[LexborNode | None, str]]:
             opened.append((node, tag))
             node = node.first_child
         while node is None and opened:
-            left, tag = opened.pop()
+            closed_node, tag = opened.pop()
             yield None, tag
-            node = left.next if opened else None
+            node = closed_node.next if opened else None
 
 
 def _seen(node: LexborNode) -> str:
@@ -308,7 +308,7 @@ def _judged(made: list[tuple[HtmlBlock, float]]) -> list[HtmlBlock]:
 
 def _link(node: LexborNode, current: _Open) -> None:
     href = (node.attributes.get("href") or "").strip()
-    shown = " ".join(node.text().split())
-    current.linked += len(shown)
+    text = " ".join(node.text().split())
+    current.linked += len(text)
     if href and not href.startswith(("#", "javascript:")):
-        current.links.append((len(current.parts), shown[:_LINK_CHARS], href))
+        current.links.append((len(current.parts), text[:_LINK_CHARS], href))

@@ -134,9 +134,9 @@ def rows_and_rest(source: Source, document: Document, rows: RowValues) -> list[P
         )
         numbers = _line_numbers(source)
         return [*around_passages(document), *(_in_line(part, numbers) for part in parts)]
-    rest = without(document.value, rows.steps)
+    around = without(document.value, rows.steps)
     parts = row_passages(rows.items, rows.path)
-    return [*around_passages(document), *(tree_passages(rest) if rest else ()), *parts]
+    return [*around_passages(document), *(tree_passages(around) if around else ()), *parts]
 
 
 def row_place(source: Source, document: Document, rows: RowValues) -> Callable[[int], str]:
@@ -165,8 +165,8 @@ def _in_line(part: Passage, numbers: Sequence[int]) -> Passage:
 def beside(source: Source, document: Document, rows: RowValues) -> list[Note]:
     """Return notes about the document outside of its rows."""
     value = document.value if document.is_whole else _around_rows(source, document)
-    rest = without(value, rows.steps) if value else None
-    return outline(rest, deepest=1) if rest else []
+    around = without(value, rows.steps) if value else None
+    return outline(around, deepest=1) if around else []
 
 
 def _around_rows(source: Source, document: Document) -> Any:
@@ -184,14 +184,14 @@ def without(value: Any, steps: Steps) -> Any:
     """Return the document without the value at a place; other places keep their positions."""
     if not steps:
         return None
-    step, *rest = steps
+    step, *further = steps
     if isinstance(value, list):
         return [
-            without(item, tuple(rest)) if index == step else item
+            without(item, tuple(further)) if index == step else item
             for index, item in enumerate(value)
         ]
     return {
-        key: without(item, tuple(rest)) if key == step else item
+        key: without(item, tuple(further)) if key == step else item
         for key, item in value.items()
-        if rest or key != step
+        if further or key != step
     }

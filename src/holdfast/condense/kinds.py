@@ -99,13 +99,13 @@ def condensers() -> tuple[Condenser, ...]:
 
 
 def _theirs() -> list[Condenser]:
-    found: list[Condenser] = []
+    plugins: list[Condenser] = []
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
         try:
-            found.append(_Guarded(point.load()))
+            plugins.append(_Guarded(point.load()))
         except Exception as error:  # noqa: BLE001 it is not our code: anything may happen
             _log.warning("condenser %s cannot be loaded: %s", point.name, type(error).__name__)
-    return found
+    return plugins
 
 
 def condenser_for(source: Source, kind: str | None = None) -> Condenser:
@@ -120,7 +120,7 @@ def kind_of(source: Source) -> str:
 
 def named(kind: str) -> Condenser | None:
     """The condenser of a kind, if there is one."""
-    return next((one for one in condensers() if one.kind == kind), None)
+    return next((condenser for condenser in condensers() if condenser.kind == kind), None)
 
 
 def _surest(source: Source) -> Condenser:

@@ -111,10 +111,10 @@ def condense(source: Source) -> Condensed:
     total = source.line_count
     notes = [*_alerts(source, alerts), *_levels(groups), *_span(source)]
     notes += [Note("outline", _described(g), _first_place(source, g)) for g in calm[:TEMPLATES]]
-    if rest := calm[TEMPLATES:]:
-        count = sum(len(group.lines) for group in rest)
+    if unlisted := calm[TEMPLATES:]:
+        count = sum(len(group.lines) for group in unlisted)
         notes.append(
-            Note("outline", f"{counted(count, 'other line')} of {counted(len(rest), 'kind')}")
+            Note("outline", f"{counted(count, 'other line')} of {counted(len(unlisted), 'kind')}")
         )
     notes += _ends(source)
     return Condensed(

@@ -92,17 +92,17 @@ def condense(source: Source) -> Condensed:
     """Warnings, the beginning, sections with their places, links and blocks of code."""
     text = source.text
     parts = sections(source)
-    named = [one for one in parts if one.level]
+    named = [section for section in parts if section.level]
     notes = [
         Note("alert", match[0], where(source, *match.span()))
         for match in islice(_CALLOUT.finditer(text), 6)
     ]
     notes += warnings(source, 6)
     notes += _samples(source, parts)
-    notes += [_entry(source, one) for one in named[:SECTIONS]]
-    if rest := named[SECTIONS:]:
-        place = where(source, rest[0].span[0], rest[-1].span[1])
-        notes.append(Note("outline", f"{len(rest):,} more sections", place))
+    notes += [_entry(source, section) for section in named[:SECTIONS]]
+    if unlisted := named[SECTIONS:]:
+        place = where(source, unlisted[0].span[0], unlisted[-1].span[1])
+        notes.append(Note("outline", f"{len(unlisted):,} more sections", place))
     notes += [*_links(text), *_code(text)]
     name = f' "{quote(named[0].name, 100)}"' if named else ""
     return Condensed(
@@ -116,12 +116,16 @@ def condense(source: Source) -> Condensed:
 
 def passages(source: Source) -> Sequence[Passage]:
     """Paragraphs, each under the heading of its section."""
-    made: list[Passage] = []
+    parts: list[Passage] = []
     for section in sections(source):
-        for n, one in enumerate(passages_of(source, paragraphs(source.text, *section.span))):
-            headed = f"{quote(section.name, 100)}\n{one.text}" if n and section.name else one.text
-            made.append(Passage(headed, one.where))
-    return made
+        for n, passage in enumerate(passages_of(source, paragraphs(source.text, *section.span))):
+            headed = (
+                f"{quote(section.name, 100)}\n{passage.text}"
+                if n and section.name
+                else passage.text
+            )
+            parts.append(Passage(headed, passage.where))
+    return parts
 
 
 @once
@@ -132,22 +136,22 @@ def sections(source: Source) -> list[Section]:
     """
     text = source.text
     code = _code_spans(text)
-    made: list[Section] = []
+    outline: list[Section] = []
     level, name, start = 0, "", 0
     for heading in _HEADING.finditer(text):
         at = heading.start()
         if code and _inside(code, at):
             continue
-        if len(made) == MOST_PASSAGES:
+        if len(outline) == MOST_PASSAGES:
             break
         if at:
-            made.append(Section(level, name, (start, at)))
+            outline.append(Section(level, name, (start, at)))
         level, start = _level(heading), at
         # A heading may be a megabyte long.
         name = (heading[2] or heading[3] or "")[:_NAME_CHARS].strip(" #\t\r")
     if start < len(text):
-        made.append(Section(level, name, (start, len(text))))
-    return made
+        outline.append(Section(level, name, (start, len(text))))
+    return outline
 
 
 def _level(found: re.Match[str]) -> int:
@@ -188,14 +192,14 @@ def _samples(source: Source, parts: Sequence[Section]) -> list[Note]:
         return []
     start, end = next(cut(text, start, len(text), HEAD))
     notes = [Note("sample", text[start:end].rstrip(), where(source, start, end))]
-    for one in parts[1:9]:
-        body = text[one.span[0] : one.span[1]].partition("\n")[2].strip()
-        if body and one.span[0] >= end:
+    for part in parts[1:9]:
+        body = text[part.span[0] : part.span[1]].partition("\n")[2].strip()
+        if body and part.span[0] >= end:
             notes.append(
                 Note(
                     "sample",
-                    f"{quote(one.name, 80)}: {first_sentence(body)}",
-                    where(source, *one.span),
+                    f"{quote(part.name, 80)}: {first_sentence(body)}",
+                    where(source, *part.span),
                 )
             )
     return notes
@@ -206,7 +210,7 @@ def _links(text: str) -> list[Note]:
     if not links:
         return []
     first = islice(links, LINKS)
-    names = ", ".join(f"[{quote(shown, 60)}]({href})" for shown, href in first)
+    names = ", ".join(f"[{quote(label, 60)}]({href})" for label, href in first)
     more = f", {len(links) - LINKS:,} more" if len(links) > LINKS else ""
     return [Note("outline", f"links: {names}{more}")]
 

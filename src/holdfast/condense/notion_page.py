@@ -42,8 +42,8 @@ def is_thing(item: Any) -> bool:
     properties = item.get("properties")
     if isinstance(properties, dict) and properties:
         return all(
-            isinstance(one, dict) and "id" in one and type(one.get("type")) is str
-            for one in properties.values()
+            isinstance(value, dict) and "id" in value and type(value.get("type")) is str
+            for value in properties.values()
         )
     url = item.get("url")
     return type(url) is str and "notion.so/" in url[:40] and ("title" in item or "text" in item)
@@ -66,9 +66,9 @@ def title_of(item: dict[str, Any]) -> str:
         return rich_text(item["title"])
     if type(item.get("title")) is str:
         return str(item["title"])
-    for one in _properties(item).values():
-        if isinstance(one, dict) and one.get("type") == "title":
-            return plain(one)
+    for value in _properties(item).values():
+        if isinstance(value, dict) and value.get("type") == "title":
+            return plain(value)
     return ""
 
 
@@ -98,13 +98,13 @@ def _content(value: Any) -> str:
 
 def fields(item: dict[str, Any]) -> dict[str, str]:
     """The properties of a page as plain values; of a database their types and options."""
-    said = {}
+    values = {}
     properties = sorted(_properties(item).items(), key=_is_no_title)
-    for name, one in properties:
-        text = plain(one) if isinstance(one, dict) else line(one)
+    for name, value in properties:
+        text = plain(value) if isinstance(value, dict) else line(value)
         if text:
-            said[name] = text
-    return said
+            values[name] = text
+    return values
 
 
 def _is_no_title(entry: tuple[str, Any]) -> bool:
@@ -183,19 +183,19 @@ def sniff(source: Source) -> float:
 
 def condense(source: Source) -> Condensed:
     """Say title, id, link, type, date, words and children of each object."""
-    found, document_ = things(source), source.document
-    if found is None or document_ is None:
+    objects, document_ = things(source), source.document
+    if objects is None or document_ is None:
         return Condensed(title="Notion answer, unreadable", unit="objects", total=0, notes=())
-    count = len(found.items)
+    count = len(objects.items)
     # The lines after the first ones are only counted.
-    summaries = [summary(item) for item in found.items[:_SHOWN]] + [""] * (count - _SHOWN)
-    notes = listing(source, list(zip(summaries, found.paths, strict=True)), _SHOWN, "objects")
+    summaries = [summary(item) for item in objects.items[:_SHOWN]] + [""] * (count - _SHOWN)
+    notes = listing(source, list(zip(summaries, objects.paths, strict=True)), _SHOWN, "objects")
     if count == 1:
-        [path] = found.paths
-        values = fields(found.items[0])
+        [path] = objects.paths
+        values = fields(objects.items[0])
         notes += [Note("outline", brief({name: text}), path) for name, text in values.items()]
     return Condensed(
-        title=_title(found.items),
+        title=_title(objects.items),
         unit="objects",
         total=count,
         notes=tuple(notes),
@@ -219,13 +219,13 @@ def summary(item: dict[str, Any]) -> str:
 
 def word_count(item: Any) -> int:
     """How many words the texts of an object have."""
-    plain = other = 0
+    plain = words = 0
     for key, value in leaves(item):
         if key == "plain_text" and type(value) is str:
             plain += len(value.split())
         elif key in _TEXT_KEYS and type(value) is str:
-            other += len(value.split())
-    return plain or other
+            words += len(value.split())
+    return plain or words
 
 
 def _type(item: dict[str, Any]) -> str:
@@ -240,6 +240,6 @@ def _title(items: list[dict[str, Any]]) -> str:
         text = f"Notion {object_of(items[0])}: {brief(name, limit=150) if name else 'untitled'}"
     else:
         counts = Counter(map(object_of, items)).most_common()
-        said = ", ".join(f"{count:,} {name}s" for name, count in counts)
-        text = f"Notion answer: {said}"
+        counted = ", ".join(f"{count:,} {name}s" for name, count in counts)
+        text = f"Notion answer: {counted}"
     return text

@@ -37,13 +37,15 @@ def outline(value: Any, path: str = "$", deepest: int = 6) -> list[Note]:
     notes: list[Note] = []
     waiting: deque[tuple[str, Any, int]] = deque([(path, value, 0)])
     while waiting and len(notes) < _MOST_NOTES:
-        here, item, level = waiting.popleft()
+        container_path, item, level = waiting.popleft()
         if isinstance(item, dict):
-            notes.extend(Note("outline", text, here) for text in _keys(item, here))
+            notes.extend(
+                Note("outline", text, container_path) for text in _keys(item, container_path)
+            )
         elif level == 0:
-            notes.append(Note("outline", type_of(item), here))
+            notes.append(Note("outline", type_of(item), container_path))
         if level < deepest:
-            waiting.extend((at, child, level + 1) for at, child in _below(item, here))
+            waiting.extend((at, child, level + 1) for at, child in _below(item, container_path))
     return notes[:_MOST_NOTES]
 
 

@@ -92,13 +92,13 @@ def row_passages(
     The first row may have another index than 0, as one of more rows.
     """
     cutter = _Cutter(path)
-    whole, out = cutter.text, cutter.out
+    joined, out = cutter.text, cutter.out
     least = TOGETHER_CHARS if max(total, len(rows)) > MANY_ROWS else 0
     texts: list[str] = []
     size, first, end = 0, begin, begin + len(rows) - 1
     for index, row in enumerate(rows, begin):
         at = len(out)
-        text = whole(row, ((), index, rows))
+        text = joined(row, ((), index, rows))
         if text is not None:
             texts.append(_unbraced(text, row))
             size += len(text)
@@ -123,8 +123,8 @@ def prose_passages(text: str, where: str) -> Iterator[Passage]:
         end = _cut(text, begin, begin + PASSAGE_CHARS)
         yield Passage(text[begin:end].strip(), where)
         begin = end
-    if rest := text[begin:].strip():
-        yield Passage(rest, where)
+    if remaining := text[begin:].strip():
+        yield Passage(remaining, where)
 
 
 def around_passages(found: Document) -> list[Passage]:
@@ -191,9 +191,9 @@ class _Cutter:
         limit = self.limit
         # Plain objects and scalars take a fast path: most of the time is spent here.
         if _PLAIN.issuperset(map(type, value.values())):
-            whole = "; ".join([f"{key}: {item}" for key, item in value.items()])
-            if len(whole) <= limit:
-                return "{" + whole + "}"
+            joined = "; ".join([f"{key}: {item}" for key, item in value.items()])
+            if len(joined) <= limit:
+                return "{" + joined + "}"
         parts: list[str] = []
         keys: list[str] = []
         size = 0
@@ -235,9 +235,9 @@ class _Cutter:
         if _PLAIN.issuperset(map(type, value)) and "" not in value:
             if _NUMBERS.issuperset(map(type, value)):
                 return self._numbers(value, place)
-            whole = ", ".join(map(str, value))
-            if len(whole) <= self.limit:
-                return f"[{whole}]"
+            joined = ", ".join(map(str, value))
+            if len(joined) <= self.limit:
+                return f"[{joined}]"
         texts: list[str] = []
         begin = 0 if place else self.first
         size, first = 0, begin

@@ -153,15 +153,15 @@ def samples(table: Profile, where: Callable[[int], str], *, is_whole: bool = Tru
     Unusual rows and extremes are known only if all rows are present.
     """
     chosen: dict[int, list[str]] = {}
-    shown: dict[int, list[str]] = {}
+    reasons_by_row: dict[int, list[str]] = {}
     ends = [(0, "first", ""), (len(table.rows) - 1, "last", "")] if table.rows else []
     for index, reason, name in _choices(table) if is_whole else ends:
         chosen.setdefault(index, []).append(reason)
-        shown.setdefault(index, []).append(name)
+        reasons_by_row.setdefault(index, []).append(name)
     return [
         Note(
             "sample",
-            f"{', '.join(dict.fromkeys(reasons))}: {brief(table.rows[index], shown[index])}",
+            f"{', '.join(dict.fromkeys(reasons))}: {brief(table.rows[index], reasons_by_row[index])}",
             where(index),
         )
         for index, reasons in chosen.items()
@@ -195,8 +195,8 @@ def _key(name: str) -> str:
 
 
 def _telling_order(row: dict[str, Any], first: Iterable[str]) -> list[str]:
-    wanted = [name for name in first if name in row]
-    order = dict.fromkeys(chain(wanted, (name for name in _TELLING if name in row)))
+    telling = [name for name in first if name in row]
+    order = dict.fromkeys(chain(telling, (name for name in _TELLING if name in row)))
     links = [name for name in row if name not in order and _is_bulky(row[name])]
     order.update(dict.fromkeys(name for name in row if not _is_bulky(row[name])))
     order.update(dict.fromkeys(links))

@@ -94,20 +94,20 @@ def _alerts_in(lines: bytes) -> bytearray:
     text = lines.lower()  # only ASCII letters change, so lines stay where they are
     alerting = bytearray(text.count(b"\n") + (not text.endswith(b"\n")))
     for stem in _STEMS:
-        line, seen = 0, 0
+        line, position = 0, 0
         at = text.find(stem)
         while at >= 0:
-            line += text.count(b"\n", seen, at)
+            line += text.count(b"\n", position, at)
             alerting[line] = 1
             # The rest of the line adds nothing.
-            seen = text.find(b"\n", at)
-            if seen < 0:
+            position = text.find(b"\n", at)
+            if position < 0:
                 break
-            at = text.find(stem, seen)
-    line, seen = 0, 0
+            at = text.find(stem, position)
+    line, position = 0, 0
     for status in _SERVER_ERROR.finditer(text):
-        line += text.count(b"\n", seen, status.start())
-        seen = status.start()
+        line += text.count(b"\n", position, status.start())
+        position = status.start()
         alerting[line] = 1
     return alerting
 

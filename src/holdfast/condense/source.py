@@ -29,14 +29,14 @@ _T = TypeVar("_T")
 
 def once(work: Callable[[Source], _T]) -> Callable[[Source], _T]:
     """Cache the result of a function of a content."""
-    known: WeakKeyDictionary[Source, _T] = WeakKeyDictionary()
+    cache: WeakKeyDictionary[Source, _T] = WeakKeyDictionary()
 
     @functools.wraps(work)
     def remembered(source: Source) -> _T:
         try:
-            return known[source]
+            return cache[source]
         except KeyError:
-            result = known[source] = work(source)
+            result = cache[source] = work(source)
             return result
 
     return remembered

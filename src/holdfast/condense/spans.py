@@ -54,10 +54,10 @@ def without_colours(source: Source) -> Source:
 
 def head(source: Source, size: int) -> str:
     """Return the beginning of a content; for a shell tool's tagged result, that of the output."""
-    shown = source.data[: size + WRAPPER].decode("utf-8", "replace")
-    if _TAG_FIRST.match(shown) and (output := _OUTPUT.search(shown, 0, WRAPPER)):
-        shown = shown[output.end() :]
-    return shown[:size]
+    text = source.data[: size + WRAPPER].decode("utf-8", "replace")
+    if _TAG_FIRST.match(text) and (output := _OUTPUT.search(text, 0, WRAPPER)):
+        text = text[output.end() :]
+    return text[:size]
 
 
 def until_next(starts: Sequence[int], end: int) -> list[Span]:
@@ -80,8 +80,8 @@ def both_ends(things: Iterable[_T], first: int, last: int) -> tuple[list[_T], in
     ends = list(islice(waiting, first))
     behind: deque[_T] = deque(maxlen=last)
     count = len(ends)
-    for thing in waiting:
-        behind.append(thing)
+    for item in waiting:
+        behind.append(item)
         count += 1
     return [*ends, *behind], count
 
@@ -142,11 +142,11 @@ def cut(
 
 def _place_to_cut(text: str, first: int, last: int, by: str) -> int:
     ends = _SENTENCE_END.finditer(text, first, last) if by == "sentence" else ()
-    if at := max((found.end() for found in ends), default=0):
+    if at := max((match.end() for match in ends), default=0):
         return at
     if (newline := text.rfind("\n", first, last)) > 0:
         return newline + 1
-    space = max((found.end() for found in _SPACE.finditer(text, first, last)), default=0)
+    space = max((match.end() for match in _SPACE.finditer(text, first, last)), default=0)
     return space or (at if (at := last_break(text, first, last)) > first else last)
 
 
@@ -180,9 +180,9 @@ def joined(text: str, spans: Iterable[Span]) -> Iterator[Span]:
 def passages_of(source: Source, spans: Iterable[Span]) -> list[Passage]:
     """Spans as passages; those of white space only are left out."""
     text = source.text
-    made = []
+    passages = []
     for start, end in joined(text, spans):
         quoted = text[start:end].rstrip()
         if quoted and not quoted.isspace():
-            made.append(Passage(quoted, where(source, start, start + len(quoted))))
-    return made
+            passages.append(Passage(quoted, where(source, start, start + len(quoted))))
+    return passages

@@ -70,10 +70,12 @@ def sniff(source: Source) -> float:
         return 0.0
     head = source.data[:_SNIFFED].decode("utf-8", "replace")
     verbs = Counter(match["verb"].split()[0].upper() for match in _STATEMENT.finditer(head))
-    made = sum(verbs[verb] for verb in ("CREATE", "INSERT", "REPLACE", "COPY", "ALTER", "DROP"))
-    if made < _FEWEST or ";" not in head:
+    statements = sum(
+        verbs[verb] for verb in ("CREATE", "INSERT", "REPLACE", "COPY", "ALTER", "DROP")
+    )
+    if statements < _FEWEST or ";" not in head:
         return 0.0
-    return 0.95 if "dump" in head[:500].lower() or made > 2 * _FEWEST else 0.85
+    return 0.95 if "dump" in head[:500].lower() or statements > 2 * _FEWEST else 0.85
 
 
 def condense(source: Source) -> Condensed:
@@ -106,9 +108,9 @@ def passages(source: Source) -> Sequence[Passage]:
 
 
 def _table_note(source: Source, table: _Table) -> Note:
-    shown = ", ".join(table.columns)
+    column_names = ", ".join(table.columns)
     more = table.width - _MOST_COLUMNS
-    columns = f"{table.width:,} columns: {shown}" if table.columns else "not defined here"
+    columns = f"{table.width:,} columns: {column_names}" if table.columns else "not defined here"
     text = f"{table.name}: {table.rows:,} rows; {columns}" + (
         f", {more:,} more" if more > 0 else ""
     )
@@ -123,10 +125,10 @@ def _others(source: Source, dump: _Dump) -> list[Note]:
     return [
         Note(
             "outline",
-            f"{len(found):,} x {sort}: " + quote(", ".join(name for name, _ in found[:20]), 160),
-            where(source, found[0][1], found[0][1] + 1),
+            f"{len(names):,} x {sort}: " + quote(", ".join(name for name, _ in names[:20]), 160),
+            where(source, names[0][1], names[0][1] + 1),
         )
-        for sort, found in sorts.items()
+        for sort, names in sorts.items()
     ]
 
 

@@ -57,7 +57,7 @@ def sniff(source: Source) -> float:
 def condense(source: Source) -> Condensed:
     """Return the quoted errors, the places of other errors, and the frames at both ends."""
     text = source.text
-    causes = (one for one in _THROWN.finditer(text) if not one[0].startswith("Traceback"))
+    causes = (match for match in _THROWN.finditer(text) if not match[0].startswith("Traceback"))
     thrown, _ = both_ends(causes, THROWN, 1)
     starts = (frame.start() for frame in _FRAME.finditer(text))
     frames, count = both_ends(starts, FRAMES, FRAMES)
@@ -65,7 +65,8 @@ def condense(source: Source) -> Condensed:
     # both.
     order = [*thrown[-1:], *thrown[:-1]]
     notes = [
-        Note("alert", quote(one[0], 400), where(source, *one.span())) for one in order[:THROWN]
+        Note("alert", quote(match[0], 400), where(source, *match.span()))
+        for match in order[:THROWN]
     ]
     if lines := alert_lines(source):
         notes.append(Note("alert", f"errors are named in {places(lines)}"))

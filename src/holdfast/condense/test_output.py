@@ -123,16 +123,17 @@ def _last_hints(data: bytes) -> Iterator[str]:
 def condense(source: Source) -> Condensed:
     """Return failures with their places, then the runner's summary."""
     source = without_colours(source)
-    found = failures(source)
+    failed = failures(source)
     sums, _ = both_ends(_SUMMARY.finditer(source.text), 0, SUMS)
     runner = sums[-1].lastgroup if sums else ""
     last = quote(sums[-1][sums[-1].lastgroup or 0], 150) if sums else ""
-    notes = [*_listed(source, found), *_mentions(source, found)]
+    notes = [*_listed(source, failed), *_mentions(source, failed)]
     notes += [
-        Note("alert", _telling(source, one), where(source, *one.span)) for one in found[:FAILURES]
+        Note("alert", _telling(source, line), where(source, *line.span))
+        for line in failed[:FAILURES]
     ]
-    for one in sums:
-        notes.append(Note("outline", quote(one[one.lastgroup or 0]), where(source, *one.span())))
+    for line in sums:
+        notes.append(Note("outline", quote(line[line.lastgroup or 0]), where(source, *line.span())))
     notes += _sections(source)
     name = "unittest" if runner == "unittest" else "pytest" if runner == "quiet" else runner
     return Condensed(
@@ -191,20 +192,22 @@ def _listed(source: Source, found: Sequence[Failure]) -> list[Note]:
             for line in named
             if (number := source.line_at(line.start()))
         ]
-    shown: list[str] = []
-    for one in found:
-        shown.append(f"{one.name} ({where(source, *one.span).removeprefix('lines ')})")
-        if sum(map(len, shown)) > NAMES:
+    names: list[str] = []
+    for failure in found:
+        names.append(f"{failure.name} ({where(source, *failure.span).removeprefix('lines ')})")
+        if sum(map(len, names)) > NAMES:
             break
-    text = f"{counted(len(found), 'failure')}, at lines: {', '.join(shown)}"
-    if rest := found[len(shown) :]:
-        text += f", {len(rest):,} more in {where(source, rest[0].span[0], rest[-1].span[1])}"
+    text = f"{counted(len(found), 'failure')}, at lines: {', '.join(names)}"
+    if unlisted := found[len(names) :]:
+        text += f", {len(unlisted):,} more in {where(source, unlisted[0].span[0], unlisted[-1].span[1])}"
     return [Note("alert", text)]
 
 
 def _mentions(source: Source, found: Sequence[Failure]) -> list[Note]:
     """Where else errors, failures and warnings are spoken of."""
-    spans = iter([(source.line_at(one.span[0]), source.line_at(one.span[1])) for one in found])
+    spans = iter(
+        [(source.line_at(failure.span[0]), source.line_at(failure.span[1])) for failure in found]
+    )
     first, end = next(spans, (0, 0))
     lines = []
     for line in alert_lines(source):

@@ -77,16 +77,16 @@ def passages(source: Source) -> Sequence[Passage]:
 
 def warnings(source: Source, most: int = 12) -> list[Note]:
     """Lines that begin as a warning or an error does, each once, and how many more there are."""
-    seen: dict[str, Span] = {}
+    by_text: dict[str, Span] = {}
     for match in _WARNING.finditer(source.text):
-        seen.setdefault(match[0].strip(), match.span())
+        by_text.setdefault(match[0].strip(), match.span())
     notes = [
         Note("alert", quote(line, 300), where(source, *span))
-        for line, span in list(seen.items())[:most]
+        for line, span in list(by_text.items())[:most]
     ]
-    if rest := list(seen.values())[most:]:
-        text = f"{len(rest):,} more lines of warnings or errors"
-        notes.append(Note("alert", text, where(source, rest[0][0], rest[-1][1])))
+    if unlisted := list(by_text.values())[most:]:
+        text = f"{len(unlisted):,} more lines of warnings or errors"
+        notes.append(Note("alert", text, where(source, unlisted[0][0], unlisted[-1][1])))
     return notes
 
 
@@ -98,8 +98,8 @@ def warning_in(text: str) -> str:
 
 def _head(source: Source, start: int) -> Note:
     start, end = next(cut(source.text, start, len(source.text), HEAD))
-    shown = source.text[start:end].rstrip()
-    return Note("sample", shown, where(source, start, start + len(shown)))
+    text = source.text[start:end].rstrip()
+    return Note("sample", text, where(source, start, start + len(text)))
 
 
 def _central(source: Source, spans: Sequence[Span]) -> list[Note]:
@@ -108,7 +108,9 @@ def _central(source: Source, spans: Sequence[Span]) -> list[Note]:
     weighed = []
     chosen = spans[:: max(1, len(spans) // CANDIDATES)]
     sentences = [first_sentence(text[start:end].strip()) for start, end in chosen]
-    bags = [{word for word in one.lower().split() if len(word) > 3} for one in sentences]
+    bags = [
+        {word for word in candidate.lower().split() if len(word) > 3} for candidate in sentences
+    ]
     frequent = Counter(word for bag in bags for word in bag)
     for (start, end), sentence, bag in zip(chosen, sentences, bags, strict=True):
         # A word counts by how many others have it; the constant keeps short lines low.

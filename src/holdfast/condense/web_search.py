@@ -64,33 +64,35 @@ class _Results(msgspec.Struct, frozen=True):
 
 def sniff(source: Source) -> float:
     """Sure of lists whose items have title, link and snippet."""
-    found = _results(source)
-    return found.score if found else 0.0
+    search = _results(source)
+    return search.score if search else 0.0
 
 
 def condense(source: Source) -> Condensed:
     """Title, link and snippet of each result."""
-    found = _results(source)
-    if found is None:
+    search = _results(source)
+    if search is None:
         return Condensed(title="Web search, unreadable", unit="results", total=0, notes=())
     values = source.document
     notes = alerts(source)
-    notes += _result_notes(found.listed)
+    notes += _result_notes(search.listed)
     notes += outline(values.value, deepest=1) if values else []
-    asked = f' for "{shortened(found.query, 100)}"' if found.query else ""
+    query_part = f' for "{shortened(search.query, 100)}"' if search.query else ""
     return Condensed(
-        title=f"Web search{asked}: {len(found.listed):,} results".replace("\n", " "),
+        title=f"Web search{query_part}: {len(search.listed):,} results".replace("\n", " "),
         unit="results",
-        total=len(found.listed),
+        total=len(search.listed),
         notes=tuple(notes),
     )
 
 
 def passages(source: Source) -> Sequence[Passage]:
     """Each result, then all of the answer."""
-    found = _results(source)
-    listed = found.listed if found else []
-    lines = [(f"{one.title}; {one.link}; {one.snippet}", one.where) for one in listed]
+    search = _results(source)
+    results = search.listed if search else []
+    lines = [
+        (f"{result.title}; {result.link}; {result.snippet}", result.where) for result in results
+    ]
     if source.document is not None:
         return passages_with(source, lines)
     lines = lines or [(source.text, f"lines 1-{source.line_count}")]
@@ -137,8 +139,8 @@ def _results(source: Source) -> _Results | None:
         score = _score(source, steps, item[0])
         if score > (best.score if best else 0):
             path = path_to(steps)
-            listed = [_result(one, f"{path}[{n}]") for n, one in enumerate(item)]
-            best = _Results(listed, score, _query(source))
+            results = [_result(entry, f"{path}[{n}]") for n, entry in enumerate(item)]
+            best = _Results(results, score, _query(source))
     return best
 
 
@@ -194,17 +196,17 @@ def _in_text(source: Source) -> _Results | None:
     """Results written as lines: each begins with its title."""
     if source.text[:4000].lower().count("url:") + source.text[:4000].lower().count("link:") < 2:
         return None
-    listed: list[Result] = []
+    results: list[Result] = []
     entry: dict[str, str] = {}
     first = 1
     for match in _ENTRY.finditer(source.text):
         name = match[1].lower()
         if name == "title":
-            _close(listed, entry, first, source.line_at(match.start()) - 1)
+            _close(results, entry, first, source.line_at(match.start()) - 1)
             entry, first = {}, source.line_at(match.start())
         entry["link" if name == "url" else name] = match[2].strip()
-    _close(listed, entry, first, source.line_count)
-    return _Results(listed, 0.9) if len(listed) > 1 else None
+    _close(results, entry, first, source.line_count)
+    return _Results(results, 0.9) if len(results) > 1 else None
 
 
 def _close(listed: list[Result], entry: dict[str, str], first: int, last: int) -> None:

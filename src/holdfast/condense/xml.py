@@ -100,16 +100,16 @@ def _behind(head: bytes, at: int, end: bytes) -> int:
 
 def condense(source: Source) -> Condensed:
     """Errors, then the elements by how often they are found, then the first records."""
-    found = _read(source)
-    if found is None:
+    document = _read(source)
+    if document is None:
         return Condensed(title="XML, unreadable", unit="elements", total=0, notes=())
-    notes = [*found.alerts]
-    notes += [Note("sample", part.text, part.where) for part in found.passages[:_SAMPLES]]
-    notes += [Note("outline", text) for text in _levels(found.paths)]
+    notes = [*document.alerts]
+    notes += [Note("sample", part.text, part.where) for part in document.passages[:_SAMPLES]]
+    notes += [Note("outline", text) for text in _levels(document.paths)]
     return Condensed(
-        title=f"XML: {found.root[:100]}, {found.count:,} elements",
+        title=f"XML: {document.root[:100]}, {document.count:,} elements",
         unit="elements",
-        total=found.count,
+        total=document.count,
         notes=tuple(notes),
     )
 
@@ -120,14 +120,14 @@ def _levels(paths: Counter[str]) -> list[str]:
     for path, count in sorted(paths.items(), key=lambda entry: entry[0].count("/")):
         parent, _, name = path.rpartition("/")
         inside.setdefault(parent, []).append(f"{name} ({count:,})")
-    said = [f"{parent or '/'}: {', '.join(names)}" for parent, names in inside.items()]
-    return [quote(text) for text in said[:_MOST_NOTES]]
+    levels = [f"{parent or '/'}: {', '.join(names)}" for parent, names in inside.items()]
+    return [quote(text) for text in levels[:_MOST_NOTES]]
 
 
 def passages(source: Source) -> Sequence[Passage]:
     """Elements that are small enough, large ones in parts."""
-    found = _read(source)
-    return found.passages if found else ()
+    document = _read(source)
+    return document.passages if document else ()
 
 
 @once
@@ -215,8 +215,8 @@ class _XmlReader:
             self._say(element, self._at() + len(name) + 3)
         elif inner:
             simple = len(element.parts) == 1 and bool(words)
-            said = f"{name}: {inner}" if simple else f"{name} {{{inner}}}"
-            self._add_part(self.stack[-1], said, element.start)
+            text = f"{name}: {inner}" if simple else f"{name} {{{inner}}}"
+            self._add_part(self.stack[-1], text, element.start)
 
     def _add_part(self, element: _Element, part: str, start: int) -> None:
         element.parts.append((part, start))
