@@ -153,15 +153,15 @@ def samples(table: Profile, where: Callable[[int], str], *, is_whole: bool = Tru
     Unusual rows and extremes are known only if all rows are present.
     """
     chosen: dict[int, list[str]] = {}
-    reasons_by_row: dict[int, list[str]] = {}
+    by_row: dict[int, list[str]] = {}
     ends = [(0, "first", ""), (len(table.rows) - 1, "last", "")] if table.rows else []
     for index, reason, name in _choices(table) if is_whole else ends:
         chosen.setdefault(index, []).append(reason)
-        reasons_by_row.setdefault(index, []).append(name)
+        by_row.setdefault(index, []).append(name)
     return [
         Note(
             "sample",
-            f"{', '.join(dict.fromkeys(reasons))}: {brief(table.rows[index], reasons_by_row[index])}",
+            f"{', '.join(dict.fromkeys(reasons))}: {brief(table.rows[index], by_row[index])}",
             where(index),
         )
         for index, reasons in chosen.items()

@@ -199,7 +199,8 @@ def _listed(source: Source, found: Sequence[Failure]) -> list[Note]:
             break
     text = f"{counted(len(found), 'failure')}, at lines: {', '.join(names)}"
     if unlisted := found[len(names) :]:
-        text += f", {len(unlisted):,} more in {where(source, unlisted[0].span[0], unlisted[-1].span[1])}"
+        lines = where(source, unlisted[0].span[0], unlisted[-1].span[1])
+        text += f", {len(unlisted):,} more in {lines}"
     return [Note("alert", text)]
 
 
