@@ -407,6 +407,22 @@ def test_a_subject_of_everybody_is_superseded_for_one(opener: Opener) -> None:
     opener.run(work)
 
 
+def test_a_turn_that_is_forgotten_takes_no_fact_of_another_session_along(opener: Opener) -> None:
+    """Ids of turns are those of their session."""
+
+    async def work(store: Store) -> None:
+        for name in SESSIONS:
+            await store.remembered.add(HERE.of(name), [said("t1", f"in {name}")])
+            await store.facts.add(HERE, [fact(f"f {name}", f"Said in {name}.", "t1", name)])
+        places = [
+            each.place for each in await store.remembered.indexed(HERE) if each.session == "s1"
+        ]
+        await store.remembered.forget(HERE, places)
+        assert [each.text for each in await store.facts.latest(HERE.of(""))] == ["Said in s2."]
+
+    opener.run(work)
+
+
 async def _put_unused(store: Store, scope: Scope) -> None:
     """Store a record of each kind that goes when no session of its owner uses it."""
     name = scope.session
