@@ -1,6 +1,6 @@
-"""What must survive every trim: system text, the first and the latest question, rules, results.
+"""Anchors, which every trim keeps: system text, the first and the latest question, rules, results.
 
-Knows messages, not tokens.
+Works on messages, not on tokens.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Anchor(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """Where it stands, for reports."""
+        """Its place, for reports."""
         return f"message {self.index}"
 
 
@@ -67,7 +67,7 @@ def mark(message: Message) -> None:
 
 
 def asks(message: Message) -> bool:
-    """Whether a message is a question of the user, not only tool results, nor a digest of ours."""
+    """Return whether a message is a question of the user, not only tool results or a digest."""
     if message.role != "user" or is_ours(message):
         return False
     question = _ASKS.get(message)
@@ -79,7 +79,7 @@ def asks(message: Message) -> bool:
 def _states_rule(message: Message) -> bool:
     rule = _STATES_RULE.get(message)
     if rule is None:
-        # Who does not ask states no rule: a cited result is not read once more to know that.
+        # Only questions state rules: cited results are not parsed again.
         rule = asks(message) and _reads_as_rule(own_of(message))
         _STATES_RULE.put(message, rule)
     return rule
@@ -145,16 +145,16 @@ DEFAULT_ANCHORS: tuple[AnchorDefinition, ...] = (
 
 
 class AnchorPreservationManager:
-    """Finds the messages that stay, whatever is trimmed."""
+    """Finds the messages that every trim keeps."""
 
     def __init__(self, definitions: Sequence[AnchorDefinition] = DEFAULT_ANCHORS) -> None:
         self.definitions = tuple(sorted(definitions, key=lambda d: -d.priority))
 
     def identify(self, messages: Sequence[Message]) -> tuple[Anchor, ...]:
-        """The anchors among messages, in order; a message counts once, by its best reason.
+        """Return the anchors among messages, in order, each message once with its best reason.
 
-        Selectors see the client's messages alone: what we wrote is nobody's question or rule, and
-        a selector for the last message means the client's last one.
+        Selectors see only the client's messages: text by Holdfast is nobody's question or rule,
+        and a selector for the last message means the client's last one.
         """
         places = [n for n, message in enumerate(messages) if not is_ours(message)]
         theirs = messages
@@ -174,9 +174,9 @@ class AnchorPreservationManager:
 def lost_anchors(
     anchors: Sequence[Anchor], before: Sequence[Message], after: Sequence[Message]
 ) -> tuple[Anchor, ...]:
-    """Those of a conversation's anchors that a trimmed one has lost (001-37).
+    """Return the anchors of a conversation that a trimmed one has lost.
 
-    A message is there if its bytes are, or if one that was shortened stands for it.
+    A message is kept if its bytes are, or if a shortened version replaces it.
     """
     there = {own_of(message).raw for message in after} | {message.raw for message in after}
     answered = {result.call_id for message in after for result in message.results}
@@ -203,7 +203,7 @@ def _selected(definition: AnchorDefinition, messages: Sequence[Message]) -> list
         raise
     except Exception as error:
         if definition in DEFAULT_ANCHORS:
-            raise  # a fault of ours, which no user can mend
+            raise  # a bug of ours, which users cannot fix
         # Without a cause: the text of its error may hold text of the conversation.
         raise SettingsError(
             f"the selector of the anchor {definition.type!r} raised {type(error).__name__} "

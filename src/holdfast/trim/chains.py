@@ -1,9 +1,9 @@
-"""Sequences of ever smaller states, which no budget changes: a budget only says where to stop.
+"""Sequences of ever smaller states, independent of any budget, which only decides where to stop.
 
 So a larger budget never keeps less than a smaller one, and never fails where that succeeded: both
-go down the same stairs, and the larger stops first or at the same step. A chain is walked by
-guesses, which cost little; only a state that is asked for is built. What is taken away at one step
-never comes back at a later one.
+follow the same sequence, and the larger stops earlier or at the same step. States are estimated
+cheaply first, and built only when requested. Content that one step removes never returns in a
+later one.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from holdfast.wire import Message
 
 
 class Trimmed(msgspec.Struct, frozen=True):
-    """A state: pieces that stand for all the client's messages, and what was done to get there."""
+    """A state: pieces that replace all the client's messages, and the edits so far."""
 
     pieces: list[Piece]
     edits: tuple[Edit, ...]
 
     @property
     def tokens(self) -> float:
-        """What the pieces cost together."""
+        """The tokens of the pieces together."""
         return sum(piece.tokens for piece in self.pieces)
 
     @property
     def removed_count(self) -> int:
-        """How many messages digests stand for."""
+        """Number of messages that digests replace."""
         return sum(piece.fold.messages for piece in self.pieces if piece.fold is not None)
 
     @property
@@ -53,12 +53,12 @@ class Trimmed(msgspec.Struct, frozen=True):
 
     @property
     def anchors_preserved(self) -> tuple[str, ...]:
-        """Where the exchanges stand that hold anchors, in the client's units."""
+        """Places of the exchanges with anchors, in the client's numbering."""
         return tuple(where(piece.start, piece.stop) for piece in self.pieces if piece.anchored)
 
     @property
     def summary(self) -> str:
-        """What the digests say."""
+        """The text of the digests."""
         digests = (m for piece in self.pieces for m in piece.messages if fold_of(m) is not None)
         texts = (block for message in digests for block in message.blocks)
         return "\n".join(getattr(text, "text", "") for text in texts)
@@ -82,10 +82,10 @@ class Chain(Protocol):
 
 
 def states(chain: Chain, target: float, most: float = math.inf) -> Iterator[Trimmed]:
-    """The first state of at most `target` tokens, else the last one; then those that follow.
+    """Yield the first state of at most `target` tokens, or the last one, then later ones.
 
-    Of those that follow, the ones that are guessed to be above `most` are passed over unbuilt. What
-    is chosen then is still the first that fits by guess and by count, whatever the budget.
+    Following states with an estimate above `most` are skipped unbuilt. The chosen state is still
+    the first that fits by estimate and by count, for any budget.
     """
     while True:
         while chain.guess > target and chain.advance():
@@ -114,7 +114,7 @@ class Given:
 
 
 class InTurn:
-    """One chain, and behind its end another that begins there."""
+    """One chain, followed by another that starts at its end."""
 
     def __init__(self, first: Chain, then: Callable[[Trimmed], Chain]) -> None:
         self._chain = first
@@ -137,7 +137,7 @@ class InTurn:
 
 
 Tell = Callable[[Sequence[Message]], str]
-"""What a model says of the client's messages; empty if it says nothing."""
+"""Returns a model's summary of the client's messages; empty if there is none."""
 
 
 class _Run:
@@ -255,7 +255,7 @@ class FoldChain:
         return runs
 
     def _ranges(self) -> Iterator[tuple[int, int]]:
-        """The neighbours among what may go, as far as it is not known to be stuck."""
+        """Yield neighbouring pieces that may be removed and are not known to be stuck."""
         free = [n for n in self._order if n not in self._stuck]
         start = 0
         for at in range(1, len(free) + 1):
@@ -279,7 +279,7 @@ class FoldChain:
             summary = self._tell(gist.originals)
             piece = folded(gist, self._bench, summary=summary)
             if piece is None or piece.tokens < gist.tokens:
-                return piece  # a model may say more than it was asked about
+                return piece  # a summary may cover more than was requested
         return folded(gist, self._bench)
 
     def _unkept(self, start: int, stop: int) -> set[int]:
@@ -291,12 +291,12 @@ class FoldChain:
         middle = (start + stop) // 2
         if stop - start == 1:
             return {start}
-        # If each half may be stored, what is found lies across: the run is parted there.
+        # If each half may be stored, the finding spans both: split the run there.
         return self._unkept(start, middle) | self._unkept(middle, stop) or {middle}
 
 
 def _what(digest: Piece) -> str:
-    """What was done, in words; a model's words are told from extracts."""
+    """Return the description of the edit; a model's words are distinguished from extracts."""
     quotes = digest.fold is not None and digest.fold.sentences
     return "folded into a digest, with a model's summary" if quotes else "folded into a digest"
 

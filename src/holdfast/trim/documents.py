@@ -15,7 +15,7 @@ class DocumentRequest(NamedTuple):
 
     document: str
     beside: str
-    """The words around it, which say what it is wanted for."""
+    """The text around it, with the user's request."""
     room: int
     """Maximum tokens of the citation."""
 

@@ -1,14 +1,12 @@
-"""What may be done to pieces: fold them into a digest, shorten their results, take them out.
+"""Edits of pieces: fold them into a digest, shorten their results, remove them.
 
-Whatever leaves is handed to the bench, which names its ref; what the bench does not take may not
-leave, and stays as it is. What is done is said in an `Edit`, which goes with the messages that take
-the place of what left.
+Removed content is passed to the bench, which names its ref; content that the bench refuses is
+kept. Each change is an `Edit` on the message that replaces the content.
 
-Pair each tool result that goes out with the text that the client sent for it. A message may hold
-other results than the client's own version of it: answers to calls that the client never saw were
-brought back into it, or the repair took a result without a call out. Gemini's results also come
-back in another order and under other ids. A wrong pair would cut another result into the place of
-this one.
+Each sent tool result is paired with the client's text for it. A message may contain other results
+than the client's version of it: answers of hidden calls were restored into it, or a repair removed
+a result without a call. Gemini's results may also return in another order and under other ids. A
+wrong pair would cut another result into this place.
 """
 
 from __future__ import annotations
@@ -50,11 +48,11 @@ _Texts = Sequence[tuple[ToolResult, Block, str]]
 
 
 class ResultText(NamedTuple):
-    """A text of a tool result as it goes out, and the original that it shows."""
+    """A text of a sent tool result, and the original that it shows."""
 
     result: ToolResult
     block: Block
-    """Where a replacement of the text goes."""
+    """The block that a replacement of the text belongs to."""
     text: str
     whole: str
     """The client's text; the same text if the result is not the client's own."""
@@ -87,7 +85,7 @@ def _ids(texts: _Texts) -> list[str]:
 
 
 def _paired(shown: _Texts, theirs: _Texts) -> list[str]:
-    """Return the original of each text: by the call that it answers, else by what it shows."""
+    """Return the original of each text: by the call that it answers, else by its content."""
     by_id: defaultdict[str, deque[str]] = defaultdict(deque)
     for result, _, text in theirs:
         by_id[result.call_id].append(text)
@@ -101,7 +99,7 @@ def _paired(shown: _Texts, theirs: _Texts) -> list[str]:
 
 
 class _ByContent:
-    """Finds the text that a result shows, whole or behind a ref."""
+    """Finds the text that a result shows, complete or by its ref."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = frozenset(texts)
@@ -126,7 +124,7 @@ _LEAST_CUT = 120
 
 
 def edited(action: EditAction, what: str, why: str, old: Sequence[Piece], new: Piece) -> Edit:
-    """Say what was done to pieces; what stands in their place knows it too."""
+    """Return the edit of some pieces, and record it on the piece that replaces them."""
     before = sum(piece.fold.tokens if piece.fold else piece.tokens for piece in old)
     refs = (ref for message in new.messages for ref in refs_of(message))
     edit = Edit(
@@ -191,7 +189,7 @@ def _digest(gist: Gist, absorbed: Fold, text: str, bench: Bench) -> Piece:
 
 
 def _quoting(gist: Gist, absorbed: Fold, extracted: Piece, bench: Bench) -> Piece:
-    """The digest with what models say of its messages, as far as there is room for that."""
+    """Return the digest with models' summaries of its messages, as far as there is room."""
     if not has_room(gist.tokens, bench.summary_tokens):
         return extracted  # none was set aside
     most = min(extracted.tokens + bench.summary_tokens, gist.tokens)
@@ -210,9 +208,9 @@ def _quoting(gist: Gist, absorbed: Fold, extracted: Piece, bench: Bench) -> Piec
 
 
 def taken_out(piece: Piece, neighbour: Piece, bench: Bench) -> tuple[Piece, Edit] | None:
-    """Let a neighbour stand for a piece of which no word is left; None if it may not be stored.
+    """Let a neighbour replace a piece without any text; return None if it may not be stored.
 
-    The neighbour goes out with the same bytes: only what it stands for is more than before.
+    The neighbour is sent with the same bytes: only its list of replaced messages grows.
     """
     originals = tuple(o for message in piece.messages for o in originals_of(message))
     absorbed = piece.fold
@@ -290,7 +288,7 @@ def _shortened(message: Message, bench: Bench, most: int, *, one_line: bool) -> 
         ref = ""
         if text != whole and _is_cited(whole, cited):
             shorter = _first_lines(text)
-        else:  # what was cut before is cut anew: a ref leads to the original, not to a cut of it
+        else:  # an earlier cut is cut again from the original, which the ref opens
             data = whole.encode("utf-8", "surrogatepass")
             ref = bench.keep("tool_result", data, len(data) / 4)
             if not ref:
@@ -303,7 +301,7 @@ def _shortened(message: Message, bench: Bench, most: int, *, one_line: bool) -> 
         return message
     shortened = Message(span, message.role, dialect)
     replacement = REPLACEMENT.get(message) or Replacement((message,))
-    # The ref of what is cut now comes first: an edit names the first ref of what it made.
+    # The ref of the content cut now comes first: an edit names the first ref of its content.
     refs = [*refs[len(refs_of(message)) :], *refs_of(message)]
     REPLACEMENT.put(
         shortened, msgspec.structs.replace(replacement, refs=tuple(dict.fromkeys(refs)))
@@ -313,11 +311,11 @@ def _shortened(message: Message, bench: Bench, most: int, *, one_line: bool) -> 
 
 
 def _is_cited(whole: str, refs: Sequence[str]) -> bool:
-    """Whether a text was cited, which its ref says: also another result may begin with that."""
+    """Return whether a text was cited, by its ref: another result may begin with the same text."""
     sha256 = digest(canonical(whole)) if refs else ""
     return any(sha256.startswith(ref.rpartition(":")[2]) for ref in refs)
 
 
 def _first_lines(citation: str) -> str:
-    """The ref of a citation, and what it is."""
+    """Return the ref of a citation, and its description."""
     return "\n".join(citation.split("\n", 2)[:2])

@@ -1,9 +1,9 @@
-"""What is done when all that may be folded is folded and it still does not fit, in this order.
+"""The last measures if a request does not fit after folding, in this order.
 
-Digests become terse; the middle of long results is cut, all of them a little before any of them
-much, and those of less important anchors first; then pasted documents are cited, and the middle of
-other long texts of the user is cut; then the lines that say what is gone go too, and at the very
-end more of the texts. Anchors stay whatever it takes (C15), of a long text both its ends.
+Digests become terse; the middle of long results is cut, a little of each before much of any, those
+of less important anchors first; then pasted documents are cited, and the middle of other long user
+texts is cut; then the lines about removed content are removed, and finally more of the texts.
+Anchors are always kept, of a long text both ends.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def emergency(trimmed: Trimmed, bench: Bench, most: float = math.inf) -> Chain:
 
 
 class _Lessen(Protocol):
-    """Shows less of a piece, and says so; None if there is nothing that may leave it."""
+    """Shows less of a piece, with an edit; returns None if nothing of it may be removed."""
 
     def __call__(self, piece: Piece, /, *, most: int) -> tuple[Piece, Edit] | None: ...
 
@@ -87,7 +87,7 @@ class _LastResort:
         for run in self._free_runs():
             yield from self._say_less(run)
         for most in _LENGTHS:
-            # Where results must be cut, the priorities of anchors say whose are cut first.
+            # Anchors with a lower priority have their results cut first.
             for slot in sorted(self._slots, key=lambda slot: slot.source.priority):
                 if self._shorten(slot, most):
                     yield True
@@ -140,7 +140,7 @@ class _LastResort:
         shorter = shorten_results(slot.source, self._bench, most)
         if shorter is None:
             return False
-        # Alone, an exchange may cost more than where it stands: old thinking is not read.
+        # Alone, an exchange may cost more than in its place: old thinking is not read.
         share = self._bench.measure(shorter) / max(1.0, self._bench.measure(slot.source))
         tokens = slot.source.tokens * share
         if tokens >= slot.piece.tokens:
@@ -175,7 +175,7 @@ class _LastResort:
         return [left[n] for n in by_age([slot.piece for slot in left if slot.piece is not None])]
 
     def _lessened(self, slot: _Slot, lessen: _Lessen, sizes: Iterable[int]) -> Iterator[bool]:
-        """Show ever less of a place, each time made from what it was before."""
+        """Show ever less of a place, each time starting from its first version."""
         whole, earlier = slot.piece, slot.edits
         if whole is None:
             return
@@ -190,7 +190,7 @@ class _LastResort:
             yield True
 
     def _take_out(self, n: int) -> bool:
-        """Take a piece out; the one behind it, else the one before it, stands for it too."""
+        """Remove a piece; the next one, else the previous one, replaces it."""
         piece, neighbour = self._slots[n].piece, self._neighbour(n)
         if piece is None or neighbour is None or neighbour.piece is None:
             return False

@@ -32,14 +32,14 @@ _MOST_NAMED = 8
 
 
 class Effect(msgspec.Struct, frozen=True):
-    """What a strategy did so far."""
+    """The statistics of a strategy."""
 
     strategy: str
     runs: int
     reached: int
     """Runs in which it reached its target on its own."""
     failed: int
-    """Runs in which it raised or broke what it was given, and exchanges were folded instead."""
+    """Runs in which it raised or broke a rule, and exchanges were folded instead."""
     tokens_saved: int
     lost: tuple[str, ...] = ()
     """Types of the anchors that it lost in such runs: what whoever wrote it has to mend."""
@@ -53,10 +53,10 @@ class ContextOptimizationEngine:
         self._lock = threading.Lock()
 
     def select(self, pieces: Sequence[Piece]) -> ContextStrategy:  # noqa: ARG002
-        """The strategy that `auto` stands for: folding, whatever the conversation is like.
+        """Return the strategy of `auto`: folding, for any conversation.
 
-        Where tool results are most of it they were once cut to fragments first: of each a little
-        was left, and of none enough. What is folded can be opened whole.
+        Conversations with mostly tool results once had them cut to fragments first: a little of
+        each was left, and enough of none. Folded content can be opened completely.
         """
         return STRATEGIES["fold"]
 
@@ -69,20 +69,20 @@ class ContextOptimizationEngine:
         strategy: str | ContextStrategy = "auto",
         most: float = math.inf,
     ) -> Iterator[Trimmed]:
-        """States of the pieces, each smaller than the one before it, from `target` tokens on.
+        """Yield states of the pieces, each smaller than the previous one, from `target` tokens on.
 
-        First comes the first state of at most `target` tokens that the strategy leads to, or the
-        last one it leads to; then all that follow, in the end those of an emergency, until nothing
-        more may go. Which states there are does not depend on `target`: whoever takes the first
-        one that fits gets at least as much with a larger budget.
+        The first is the strategy's first state of at most `target` tokens, or its last one; then
+        all that follow, finally those of an emergency, until nothing more may be removed. The
+        states do not depend on `target`: taking the first one that fits never keeps less with a
+        larger budget.
 
-        States that are estimated above `most` tokens are passed over, except the first and the
-        last: to build and count them would be in vain.
+        States with an estimate above `most` tokens are skipped, except the first and the last,
+        because building and counting them would be wasted.
         """
         chosen = self._chosen(strategy, pieces)
         state: Trimmed | None = None
         for step in self._steps(chosen, pieces, target, most, bench):
-            # A step that met what may not leave changes nothing.
+            # A step that met content which must be kept changes nothing.
             if state is None or step.pieces != state.pieces:
                 yield step
             state = step
@@ -95,7 +95,7 @@ class ContextOptimizationEngine:
         bench: Bench,
         strategy: str | ContextStrategy = "auto",
     ) -> Trimmed:
-        """What a strategy would do; nothing is remembered."""
+        """Return the result of a strategy, without any side effect."""
         chosen = self._chosen(strategy, pieces)
         return chosen.trim(list(pieces), target, bench)
 
@@ -176,7 +176,7 @@ def _added(so_far: Effect, run: Effect) -> Effect:
 
 
 def _chain(strategy: ContextStrategy, pieces: list[Piece], target: float, bench: Bench) -> Chain:
-    """What a strategy leads to: one state, if it knows no more than how to reach a target."""
+    """Return the chain of a strategy: one state, if it can only reach a target."""
     if not strategy.should_trim(sum(piece.tokens for piece in pieces), target):
         return Given(Trimmed(pieces, ()))
     if isinstance(strategy, ChainStrategy) and type(strategy).trim is ChainStrategy.trim:
@@ -185,7 +185,7 @@ def _chain(strategy: ContextStrategy, pieces: list[Piece], target: float, bench:
 
 
 def keeps_promises(before: Sequence[Piece], after: Sequence[Piece]) -> bool:
-    """Whether a trim left every anchor as it was, and stands for every message once, in order."""
+    """Return whether a trim left anchors unchanged, and covers each message once, in order."""
     anchors = [piece for piece in after if piece.anchored]
     if [id(piece) for piece in before if piece.anchored] != [id(piece) for piece in anchors]:
         return False
@@ -205,7 +205,7 @@ def _lost_types(before: Sequence[Piece], after: Sequence[Piece]) -> tuple[str, .
 
 
 class Beside(NamedTuple):
-    """Tokens of what the client sent beside its messages, which no trim makes smaller."""
+    """Tokens of the client's request outside of its messages, which no trim reduces."""
 
     system: int = 0
     tools: int = 0
@@ -214,10 +214,10 @@ class Beside(NamedTuple):
 def cannot_fit(
     smallest: Trimmed, *, tokens: float, limit: float, beside: Beside | None = None
 ) -> AnchorPreservationError:
-    """The error for a request whose smallest state, of so many tokens, is above its limit.
+    """Return the error for a request whose smallest state is above its limit.
 
-    Anchors are named by their priority, the most important first, in the client's own numbers; and
-    which of them would have to go, the least important first.
+    It names the anchors by priority, the most important first, in the client's numbering, and
+    those that would have to be removed, the least important first.
     """
     beside = beside or Beside()
     anchored = [piece for piece in smallest.pieces if piece.anchored]
@@ -258,7 +258,7 @@ def _named(pieces: Sequence[Piece]) -> str:
 
 
 def _own_place(piece: Piece) -> str:
-    """Where a piece stands itself, without what was taken out beside it."""
+    """Return the place of a piece itself, without neighbours that it replaces."""
     first, last = REPLACEMENT.get(piece.messages[0]), REPLACEMENT.get(piece.messages[-1])
     before = 0 if first is None or first.is_added else first.own
     behind = 0 if last is None or last.is_added else len(last.originals) - 1 - last.own

@@ -1,8 +1,8 @@
-"""Parts of texts that can be shown alone: cut between words, and unable to speak for us.
+"""Parts of texts that can be shown alone: cut between words, and unable to imitate our lines.
 
-Knows text, not messages. A cut never runs through a URL, a path, an id, a number or a character
-that is written with several code points: half of one is worse than none, because it still looks
-whole. Every look is at a bounded window, so a cut costs what it shows.
+Works on text, not on messages. A cut never splits a URL, a path, an id, a number or a character of
+several code points: half of one is worse than none, because it still looks complete. Each search
+has a bounded window, so a cut costs as much as the text that it shows.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _ENDS_PART = frozenset(",;()=&!")
 _LONGEST_URL = 4096
 """Signed URLs have up to some 2,000 characters."""
 _LONGEST_WORD = 512
-"""Keys and paths are shorter; what has no end for longer is data, such as an image in base64."""
+"""Keys and paths are shorter; longer words are data, such as an image in base64."""
 _JOINERS = frozenset("\u200d\ufe0e\ufe0f\u20e3")
 _LONGEST_CHARACTER = 64
-"""Code points; families and flags have eleven, what has more is made to be long."""
+"""Code points; families and flags have eleven, longer ones are attacks."""
 _LINE_SHARE = 3
-"""A cut goes back to the end of a line if that costs at most this part of what is shown."""
+"""A cut moves back to the end of a line if that costs at most this part of the shown text."""
 _ALERT_CHARACTERS = 200
 _MOST_ALERTS = 5
 _LEAST_ALERTS_ROOM = 240
-"""Characters for lines that tell of errors, also where a result is cut to a few words."""
+"""Characters for lines with errors, also if a result is cut to a few words."""
 
-# A warning about security is told even where the result is not marked as an error (004-63). The
-# word alone is not one: it stands in every second file of a web server.
+# Security warnings are shown even if the result is not marked as an error. The word "security"
+# alone is not one: it occurs in every second file of a web server.
 _SECURITY = re2.compile(
     rb"(?i)security[ _-]*(?:warning|alert|notice|advisor|risk|issue|incident|violation)"
     rb"|(?:warning|alert|critical|danger|caution)[^\n]{0,40}security"
@@ -43,9 +43,9 @@ _SECURITY = re2.compile(
 _SECURITY_STEMS = (b"ecurity", b"ECURITY", b"ulnerab", b"ULNERAB", b"cve-", b"CVE-", b"njection")
 
 
-# How tools begin that only tell of a failure: Python and Java name the exception, shells the file,
-# MCP servers and SDKs write JSON with `error` first. A line that merely has the word in it (`0
-# errors`, `error handling is in api.py`) is a result like others.
+# How tools begin that only report a failure: Python and Java name the exception, shells the file,
+# MCP servers and SDKs write JSON with `error` first. A line that merely contains the word (`0
+# errors`, `error handling is in api.py`) is an ordinary result.
 _ERROR = re2.compile(
     rb"(?i)^[\s\[<(*!#>-]{0,9}"
     rb"(?:(?:[a-z_.]{0,60}(?:error|exception)|err|fatal|failure|panic|traceback)(?:[\])>*]|\s?[:!(])"
@@ -55,19 +55,19 @@ _ERROR = re2.compile(
     rb"|operation not permitted|connection refused)\W{0,3}$"
 )
 _LONGEST_ERROR = 1000
-"""Characters; what is longer is a result with an error in it, or a log of something that failed."""
+"""Characters; a longer text is a result with an error in it, or a log of a failure."""
 _ERROR_LOOKED_AT = 400
 
 
 def before(text: str, most: int) -> str:
-    """The beginning of a text, at most so many characters, ended between words."""
+    """Return the beginning of a text, at most `most` characters, ended between words."""
     if len(text) <= most:
         return text
     return text[: _line_end(text, _gap_before(text, most))]
 
 
 def after(text: str, most: int) -> str:
-    """The end of a text, at most so many characters, begun between words."""
+    """Return the end of a text, at most `most` characters, started between words."""
     if len(text) <= most:
         return text
     return text[_line_start(text, _gap_after(text, len(text) - most)) :] if most else ""
@@ -76,10 +76,9 @@ def after(text: str, most: int) -> str:
 def middle_cut(
     text: str, most: int, ref: str = "", opener: str = "", *, one_line: bool = False
 ) -> str:
-    """The beginning and the end of a text, what is missing between, and its worst lines.
+    """Return the beginning and the end of a text, with a line on the gap and its worst lines.
 
-    The lines on what is missing are the only ones of ours: those of the text that look like one
-    are set in. With `one_line`, all is one line.
+    Lines of the text that look like ours are indented. With `one_line`, the result is one line.
     """
     head = before(text, most * 2 // 3)
     tail = after(text[len(head) :], most // 3)
@@ -96,7 +95,7 @@ def middle_cut(
 
 
 def alert_excerpts(text: str, most: int) -> list[str]:
-    """The lines that tell of errors, then of warnings, in at most so many characters; in order."""
+    """Return the lines with errors, then with warnings, within `most` characters; in order."""
     source = Source(text.encode("utf-8", "surrogatepass"))
     numbers = alert_lines(source)
     if not numbers:
@@ -128,9 +127,9 @@ def security_line(data: bytes) -> bytes:
 
 
 def error_line(text: str) -> str:
-    """The first line of a short result that is nothing but an error; empty if it is none.
+    """Return the first line of a short result that is only an error, else "".
 
-    OpenAI's dialects cannot say that a call has failed, so that only the words tell.
+    OpenAI's dialects cannot mark a call as failed, so that only the text shows it.
     """
     if len(text) > _LONGEST_ERROR:
         return ""
@@ -139,16 +138,16 @@ def error_line(text: str) -> str:
 
 
 def quote(text: str, most: int) -> str:
-    """A text as a quotation of at most so many characters, inside brackets of ours.
+    """Return a text as a quotation of at most `most` characters, for use inside our brackets.
 
-    It can end neither the quotation nor the bracket, nor begin a line of its own: what a client
-    or a tool has written cannot pass for what we say.
+    The text can neither end the quotation nor the bracket, nor begin a line: it cannot imitate our
+    own lines.
     """
     return f'"{plain(text, most)}"'
 
 
 def plain(text: str, most: int) -> str:
-    """A text in one line, without what could end a bracket or a quotation of ours."""
+    """Return a text in one line, without characters that could end our brackets or quotations."""
     # A text of a megabyte is not read for a line of it; space in front is rare and short.
     words = " ".join(text[: most * 8].translate(_TAMED).split())
     words = "".join(c for c in words if c.isprintable())
@@ -173,7 +172,7 @@ def _gap_after(text: str, at: int) -> int:
 
 
 def _word_around(text: str, at: int) -> tuple[int, int]:
-    """The bounds of the word that a place stands in; the place itself if it is between words."""
+    """Return the bounds of the word around a position; the position itself between words."""
     low = _reach(text, at, -1, _ENDS_WORD, _LONGEST_URL)
     high = _reach(text, at, 1, _ENDS_WORD, _LONGEST_URL)
     if "://" not in text[low:high]:
@@ -189,7 +188,7 @@ def _word_around(text: str, at: int) -> tuple[int, int]:
 
 
 def _reach(text: str, at: int, step: int, ends: frozenset[str], most: int) -> int:
-    """How far a word goes from a place, in one direction."""
+    """Return the end of a word from a position, in one direction."""
     bound = max(0, at - most) if step < 0 else min(len(text), at + most)
     while at != bound:
         n = at - 1 if step < 0 else at
@@ -215,7 +214,7 @@ def _character_around(text: str, at: int) -> tuple[int, int]:
 
 
 def _joined(text: str, at: int) -> bool:
-    """Whether the code points before and behind a place are one character."""
+    """Return whether the code points around a position are one character."""
     left, right = text[at - 1], text[at]
     if left.isascii() and right.isascii():
         return left == "\r" and right == "\n"
@@ -240,6 +239,6 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _line_start(text: str, at: int) -> int:
-    """The start of the next line behind a place, if it is near."""
+    """Return the start of the next line after a position, if it is near."""
     end = text.find("\n", at, at + (len(text) - at) // _LINE_SHARE)
     return at if end < 0 else end + 1

@@ -1,8 +1,8 @@
-"""What a digest says of the messages it stands for: tools, questions, failures, where they are.
+"""The content of a digest: tools, questions and failures of the replaced messages.
 
-A digest is a pure function of the client's messages, of what they cite and of their tokens, so that
+A digest is a pure function of the client's messages, of their refs and of their tokens, so that
 the same fold has the same bytes after a restart, and a fold of folds is the fold of all. A gist
-grows by one piece at a time, and guesses the size of its digest without writing it.
+grows by one piece at a time, and estimates the size of its digest without writing it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOST_REFS = 6
 _LONGEST_NAME = 64
 _LONGEST_SUMMARY = 6000
 _FRAME_CHARACTERS = 190
-"""Of a digest that says nothing but where it stands and how it is opened."""
+"""Characters of a digest with only its place and its ref."""
 _REF_CHARACTERS = 36
 _CHARACTERS_PER_TOKEN = 3
 """Fewer than texts have as a rule: a digest that is guessed too small would save nothing."""
@@ -37,7 +37,7 @@ _TERSE_TOKENS = 40
 
 
 class _Mention(msgspec.Struct, frozen=True):
-    """What a digest may say of one message."""
+    """The text of a digest about one message."""
 
     tools: tuple[str, ...] = ()
     question: str = ""
@@ -49,7 +49,7 @@ _MENTION: SingleNote[_Mention] = SingleNote("mention")
 
 
 def _mention(message: Message) -> _Mention:
-    """What a digest may say of one of the client's messages."""
+    """Return the text of a digest about one of the client's messages."""
     mention = _MENTION.get(message)
     if mention is None:
         tools, failures = [], []
@@ -59,7 +59,7 @@ def _mention(message: Message) -> _Mention:
             elif isinstance(block, ToolResult) and (failure := _failure(block)):
                 failures.append(failure)
         question = _question(message) if asks(message) else ""
-        # Most messages have nothing to say: they share one value.
+        # Most messages have nothing to mention: they share one value.
         mention = _NOTHING
         if tools or failures or question:
             mention = _Mention(tuple(tools), question, tuple(failures))
@@ -90,7 +90,7 @@ def _failure(result: ToolResult) -> str:
 
 
 class Gist:
-    """What is to be said about a run of pieces."""
+    """The content of a digest for a run of pieces."""
 
     def __init__(self) -> None:
         self.tokens = 0.0
@@ -170,18 +170,18 @@ class Gist:
 
     @property
     def stop(self) -> int:
-        """Index behind the last one."""
+        """Index after the last one."""
         return self.pieces[-1].stop
 
     def fold(self, ref: str, summary: str = "", parts: tuple[Part, ...] = ()) -> Fold:
-        """What its digest stands for; without a new summary, earlier ones are kept."""
+        """Return the fold of its digest; without a new summary, earlier ones are kept."""
         summary = plain(summary or " ".join(self._summaries), _LONGEST_SUMMARY)
         # Sums of sums differ in the last digit: the same fold must come out of any order.
         tokens = round(math.fsum(self._costs), 6)
         return Fold(self.start, self.stop, tokens, summary, ref, tuple(self.refs), parts)
 
     def digest(self, fold: Fold, bench: Bench, *, terse: bool = False, quotations: str = "") -> str:
-        """The text that stands for the run: the same for the same messages and quotations."""
+        """Return the text that replaces the run: the same for the same messages and quotations."""
         opens = bool(fold.ref_id and bench.opener)
         way = f'Open them: {bench.opener}("{fold.ref_id}").' if opens else ""
         if terse:
@@ -208,9 +208,9 @@ class Gist:
         return " ".join(parts) + "]"
 
     def _asked(self, most: int) -> str:
-        """The latest questions.
+        """Return the latest questions.
 
-        Of an answer that is kept right behind the digest, the question is the last one here.
+        If an answer follows the digest, its question is the last one here.
         """
         if not self._questions:
             return ""

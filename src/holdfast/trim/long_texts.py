@@ -1,17 +1,13 @@
-"""Cut the middle out of what a user wrote or pasted: only where nothing else may go.
+"""Cuts and citations of long user texts, only if nothing else may be removed.
 
-Some clients have no tool results: aider puts all its files into one message of the user, smolagents
-what its tools observed. Such a text may be larger than the window, and then the choice is between
-its middle and no answer at all. The beginning and the end stay, a ref opens the whole, and what the
-user marked stays as it is.
+Some clients have no tool results: aider puts all its files into one user message, smolagents the
+observations of its tools. Such a text may be larger than the window, and then the choice is
+between its middle and no answer at all. The beginning and the end are kept, a ref opens the
+original, and text that the user marked is not changed. Each shorter text is written from the
+original, never from a shorter one.
 
-Write the texts of a user anew, shorter: what they were stays behind a ref, and is on record. Each
-text is written from the original, never from a shorter one: a ref leads to what the user sent.
-
-Cite the document that a user pasted beside a question; the question stays as it was written. It is
-done only where nothing else may go: what the user says is the last to change, and of what was
-pasted a citation for the question shows more than its two ends. Both steps of it are the same for
-every budget.
+A document that a user pasted with a question is cited for that question, which is not changed. A
+citation shows more than the document's two ends. Both steps are the same for every budget.
 """
 
 from __future__ import annotations
@@ -33,8 +29,8 @@ from holdfast.wire.notes import KeyedNote
 from holdfast.wire.strict import encode, splice
 
 Rewrite = Callable[[str, str, Sequence[str]], tuple[str, str]]
-"""From a text as it stands, its original and all originals of the message: a ref and a new text.
-Without a ref it stays as it is."""
+"""Maps a current text, its original and all originals of the message to a ref and a new text.
+Without a ref the text is kept."""
 
 
 def texts_of(message: Message) -> list[Text]:
@@ -50,7 +46,7 @@ def rewrite_texts(piece: Piece, bench: Bench, rewrite: Rewrite) -> Piece | None:
     if messages == piece.messages:  # messages compare by identity
         return None
     shorter = msgspec.structs.replace(piece, messages=messages)
-    # Measured alone, a piece may cost more than where it stands.
+    # Measured alone, a piece may cost more than in its place.
     share = bench.measure(shorter) / max(1.0, bench.measure(piece))
     return msgspec.structs.replace(shorter, tokens=piece.tokens * share)
 
@@ -72,18 +68,18 @@ def _rewritten(message: Message, bench: Bench, rewrite: Rewrite) -> Message:
         return message
     shorter = Message(span, message.role, dialect)
     replacement = REPLACEMENT.get(message) or Replacement((message,))
-    # The ref of what leaves now comes first: an edit names the first ref of what it made.
+    # The ref of the content removed now comes first: an edit names the first ref of its content.
     named = tuple(dict.fromkeys((*refs, *refs_of(message))))
     REPLACEMENT.put(shorter, msgspec.structs.replace(replacement, refs=named))
     return shorter
 
 
 LEAST_TEXT = 1000
-"""Characters that stay of a text: a question and the reason for it, or the head and tail of a file.
-Anchors are kept whatever it takes, and with less than this one would only be there by name."""
+"""Characters that are kept of a text: a question and its reason, or the head and tail of a file.
+Anchors are always kept, and with less than this one would be a mere name."""
 LONG_TEXT = 4000
-"""What is longer is cut to this before digests are taken out. These are a line each, and all that
-tells the model where the rest can be opened: smolagents' models lost their way without them."""
+"""Longer texts are cut to this before digests are removed. Digests are a line each, and the only
+hint where removed content can be opened: smolagents' models lost their way without them."""
 _SHARE = (7, 10)
 """What stays from one length to the next: as a rule at most a third more than must go is cut."""
 _LEAST_CUT = 120
@@ -92,8 +88,8 @@ CHARACTERS_PER_TOKEN = 16
 """More than texts have on average: one with more characters for each token that fits is not tried.
 A message of 31 MB was cut, written and counted 13 times before it came near the limit."""
 _CUTTABLE = frozenset(("first_user_message", "latest_user_message", "latest_tool_result"))
-"""Anchors by their place. System text, rules and anchors of the user's own are whole or an error;
-results may stand beside words in one message."""
+"""Anchors by their place. System text, rules and the user's own anchors are complete or an error;
+results may be in one message with text."""
 
 
 def by_age(pieces: Sequence[Piece]) -> list[int]:
@@ -118,7 +114,7 @@ def lengths(piece: Piece, least: int, most_tokens: float) -> Iterator[int]:
 
 
 class TextCutter:
-    """Cuts the middle out of texts; what it learns about a text serves the next, shorter cut."""
+    """Cuts the middle out of texts; measurements of a text serve the next, shorter cut."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
@@ -176,10 +172,10 @@ ROOMS = (2000, 400)
 
 
 def question_of(message: Message) -> str:
-    """What a user's message asks: its words without the documents among them.
+    """Return the question in a user's message: its text without its documents.
 
-    Of a document every word would count as one of the question; and the question is the same
-    whether the document was cited since or not.
+    Otherwise every word of a document would count as one of the question; and the question is the
+    same, whether the document was cited since or not.
     """
     own = own_of(message)
     question = _QUESTION.get(own, "")
@@ -190,9 +186,9 @@ def question_of(message: Message) -> str:
 
 
 def cite_documents(piece: Piece, bench: Bench, most: int) -> tuple[Piece, Edit] | None:
-    """Cite what was pasted into the texts of a piece, each in at most so many tokens.
+    """Cite the documents pasted into the texts of a piece, each in at most `most` tokens.
 
-    None if there is nothing that may leave.
+    Returns None if nothing may be removed.
     """
     documents = bench.documents
     if documents is None:
@@ -230,7 +226,7 @@ def _request(whole: str, wholes: Sequence[str], document: TextSpan, most: int) -
 
 
 def _document(whole: str, wholes: Sequence[str]) -> TextSpan:
-    """Where the document stands in a text; with the question in a text beside it, all of it is."""
+    """Return the span of the document in a text; all of it, if the question is in another text."""
     document = document_in(whole)
     if document.size or len(wholes) == 1 or 2 * len(whole) <= sum(map(len, wholes)):
         return document

@@ -1,10 +1,8 @@
-"""A conversation in pieces: exchanges with their tokens, and what may be done to each.
+"""A conversation in pieces: exchanges with their tokens, and their allowed edits.
 
-Strategies choose among these, nothing here decides.
-
-Neighbouring messages of the client's as they are stored once they are folded: a JSON list. While a
-fold is sought, many runs are tried that are never stored, of messages that may be a whole body
-long: what such a run is called is known without joining its bytes.
+Strategies choose among these. Folded neighbouring messages are stored as a JSON list; the search
+for a fold tries many runs that are never stored, of messages that may be a whole body long, so the
+name of a run is known without joining its bytes.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ class Piece(msgspec.Struct, frozen=True):
 
     messages: tuple[Message, ...]
     start: int
-    """Where it stands in the conversation as the client sends it."""
+    """Its place in the client's conversation."""
     stop: int
     tokens: float
     kind: str
@@ -65,7 +63,7 @@ class Piece(msgspec.Struct, frozen=True):
 
     @property
     def asks(self) -> bool:
-        """Whether a question of the user stands in it, with which a turn begins."""
+        """Return whether it contains a user's question, with which a turn begins."""
         return any(map(asks, self.messages))
 
 
@@ -75,7 +73,7 @@ def pieces_of(
     anchors: Sequence[Anchor],
     origins: Sequence[tuple[int, int]],
 ) -> list[Piece]:
-    """Cut a conversation into its exchanges; `origins` says where each message came from."""
+    """Cut a conversation into its exchanges; `origins` has the source of each message."""
     anchor_at = {anchor.index: anchor for anchor in anchors}
     each = counted.message_tokens or _by_size(conversation, counted.tokens)
     pieces = []
@@ -114,12 +112,12 @@ def _name_run(originals: Sequence[Message], _tokens: float) -> str:
 
 
 class Bench(msgspec.Struct, frozen=True):
-    """What a strategy works with, beside the pieces."""
+    """The tools of a strategy, besides the pieces."""
 
     dialect: str
     """Of the conversation."""
     measure: Callable[[Piece], float]
-    """Tokens of a piece that was made anew."""
+    """Returns the tokens of a new piece."""
     keep: Callable[[str, bytes, float], str] = _name
     """(kind, original, its tokens) → the ref under which it can be opened. Empty if it may not be
     stored: then it may not leave either."""
@@ -130,7 +128,7 @@ class Bench(msgspec.Struct, frozen=True):
     documents: DocumentCitations | None = None
     """Citations of pasted documents; None where nothing is cited."""
     told: Told = {}
-    """What models have said by now of parts that were folded before."""
+    """Models' summaries so far of parts that were folded before."""
     summary_tokens: int = 0
-    """What a digest may have beside its extracts, for a model's summary. It is set aside whether
-    there is one yet or not: how much is folded must not depend on that. 0: no model is asked."""
+    """Tokens of a digest for a model's summary, besides its extracts. They are reserved with or
+    without a summary, because the amount of folding must not depend on it. 0: no model is used."""

@@ -1,9 +1,8 @@
-"""What a message that goes out stands for, where it is not the client's own.
+"""The client's messages that a sent message replaces.
 
-Every message that goes out either is one of the client's, or carries a `Replacement`: the client's
-messages in whose place it is (none, if it was added) and the edits that put it there. So what the
-client sent can be told from what goes out, and nothing that we wrote is ever taken for the user's
-words.
+Every sent message is either one of the client's, or has a `Replacement`: the client's messages
+that it replaces (none, if it was added) and the edits that put it there. So the client's messages
+can be told from ours, and nothing that we wrote is ever taken for the user's words.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class Sentence(msgspec.Struct, frozen=True, array_like=True):
 
 
 Told = Mapping[str, tuple[Sentence, ...]]
-"""What a model says of parts of the conversation, by the refs of these."""
+"""Models' summaries of parts of the conversation, by the refs of these."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -41,26 +40,26 @@ class Part(msgspec.Struct, frozen=True):
     ref_id: str
     """Where just these messages can be opened."""
     told: tuple[Sentence, ...] = ()
-    """What it says of them; empty if that was not known when they were folded last."""
+    """Their summary; empty if there was none at the last fold."""
 
 
 class Fold(msgspec.Struct, frozen=True):
-    """What a digest stands for; what its text says besides is read from the originals."""
+    """The messages that a digest replaces; the rest of its text is derived from the originals."""
 
     start: int
     """Index of the first message it replaced, in the conversation as the client sends it."""
     stop: int
-    """Index behind the last one."""
+    """Index after the last one."""
     tokens: float
-    """What they cost. Not rounded: a fold of folds must add up to the fold of all."""
+    """Their tokens, not rounded: a fold of folds must add up to the fold of all."""
     summary: str = ""
-    """What a model said about them; empty if none was asked."""
+    """A model's summary of them; empty if there is none."""
     ref_id: str = ""
     """Where they can be opened."""
     refs: tuple[str, ...] = ()
-    """What they cite themselves."""
+    """Their own refs."""
     parts: tuple[Part, ...] = ()
-    """What of it is summarised together, where there is a model for summaries."""
+    """Its parts that are summarised together, if there is a model for summaries."""
     sentences: int = 0
     """How many sentences of such summaries its text quotes."""
 
@@ -74,22 +73,22 @@ class Fold(msgspec.Struct, frozen=True):
 
 
 ADDED = -1
-"""`Replacement.own` of a message that was added, and stands for what was taken out beside it."""
+"""`Replacement.own` of an added message, which replaces removed neighbours."""
 
 
 class Replacement(msgspec.Struct, frozen=True):
-    """Why a message goes out that the client did not write so."""
+    """The reason for a sent message that the client did not write."""
 
     originals: tuple[Message, ...]
     """The client's own messages in whose place it is, in order; none if it was added."""
     edits: tuple[Edit, ...] = ()
     refs: tuple[str, ...] = ()
-    """Refs of what left it; where the model can open refs, it shows them."""
+    """Refs of its removed contents; it shows them if the model can open refs."""
     fold: Fold | None = None
     """Set if it is a digest."""
     own: int = 0
-    """Which of the originals it is itself, shortened or not. The others were taken out beside it,
-    and nothing but it stands for them. `ADDED` if it is none of them: the client never saw it."""
+    """The original that it is a version of, shortened or not. The others were removed next to it,
+    and only it replaces them. `ADDED` if it is none of them: the client never saw it."""
 
     @property
     def is_added(self) -> bool:
@@ -104,7 +103,7 @@ REPLACEMENT: SingleNote[Replacement] = SingleNote("stand")
 
 
 def originals_of(message: Message) -> tuple[Message, ...]:
-    """The client's own messages that a message stands for."""
+    """Return the client's own messages that a message replaces."""
     replacement = REPLACEMENT.get(message)
     return (message,) if replacement is None else replacement.originals
 
@@ -130,7 +129,7 @@ def refs_of(message: Message) -> tuple[str, ...]:
 
 
 def fold_of(message: Message) -> Fold | None:
-    """What a digest stands for; None if the message is none."""
+    """Return the fold of a digest; None for other messages."""
     replacement = REPLACEMENT.get(message)
     return None if replacement is None else replacement.fold
 
@@ -145,7 +144,7 @@ def is_ours(message: Message) -> bool:
 
 
 def restored(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The client's messages that others stand for, in order."""
+    """Return the client's messages that others replace, in order."""
     return tuple(original for message in messages for original in originals_of(message))
 
 
@@ -153,7 +152,7 @@ def restored(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def names_ref(conversation: Conversation) -> bool:
-    """Whether a ref stands in messages, such as one that a tool of the client's has cited."""
+    """Return whether a message contains a ref, such as one in a result of the client's tool."""
     return _NAMES_REF.over(conversation)
 
 
@@ -162,7 +161,7 @@ def _name_one(named: bool, messages: Sequence[Message]) -> bool:
 
 
 def shows_ref(message: Message) -> bool:
-    """Whether a ref stands in a message."""
+    """Return whether a message contains a ref."""
     return bool(refs_of(message)) or _spells_ref(message)
 
 

@@ -26,7 +26,7 @@ from holdfast.wire import Message, Text
 OBSERVATION = "Observation:"
 """First word of a user message with a tool's result, as text agents (ReAct, smolagents) send it."""
 NEW_TASK = "\nNew task:\n"
-"""smolagents writes the user's next question behind the last result, in one message."""
+"""smolagents writes the user's next question after the last result, in one message."""
 _QUESTION_CHARACTERS = 2_000
 _NEIGHBOUR = 0.5
 """Share of its relevance that a part lends its neighbours: a reply may share no word with its

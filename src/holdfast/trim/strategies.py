@@ -1,7 +1,7 @@
-"""Ways to make a conversation shorter; each is a small object of one shape.
+"""Strategies that shorten a conversation; each is a small object with the same interface.
 
-A strategy turns pieces into fewer tokens' worth of pieces; it never touches an anchor, and it does
-not know limits: it is told a target. Ours are chains of states, of which the target chooses one.
+A strategy reduces the tokens of pieces; it never changes an anchor, and gets a target instead of a
+limit. Ours are chains of states, from which the target selects one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.wire import Message
 _LONGEST_TOKEN = 6
 """Characters; few texts have more for each token."""
 Summarise = Callable[[str, int], str]
-"""(what was said, most tokens) → a short account of it, such as a model writes."""
+"""(text, maximum tokens) → a short account of it, such as a model writes."""
 
 
 class ContextStrategy(Protocol):
@@ -32,10 +32,10 @@ class ContextStrategy(Protocol):
 
     @property
     def description(self) -> str:
-        """What it does, in a sentence."""
+        """A description in one sentence."""
 
     def should_trim(self, tokens: float, limit: float) -> bool:
-        """Whether a conversation of so many tokens is one for this strategy."""
+        """Return whether this strategy applies to a conversation of this size."""
 
     def trim(self, pieces: list[Piece], target: float, bench: Bench) -> Trimmed:
         """Bring the pieces to at most `target` tokens, or as near as it can."""
@@ -84,10 +84,10 @@ class _Folding(ChainStrategy):
 
 
 def tail_of(pieces: Sequence[Piece], least: int) -> tuple[int, int | None]:
-    """Where a tail of at least so many pieces begins, and the question before it that stays.
+    """Return the start of a tail of at least `least` pieces, and the question kept before it.
 
-    A turn is a question and all that follows up to the next. A tail begins with a turn; of one
-    that would more than double it (a hundred calls after one question), only the question stays.
+    A turn is a question and all that follows up to the next. A tail begins with a turn; of a turn
+    that would more than double it (a hundred calls after one question), only the question is kept.
     """
     start = max(0, len(pieces) - least)
     if start in (0, len(pieces)) or pieces[start].asks:
@@ -183,11 +183,11 @@ def _calls_after(pieces: Sequence[Piece]) -> list[int]:
 
 
 class SummarizationStrategy(_Folding):
-    """Shortens old results first, then folds what is older still.
+    """Shortens old results first, then folds even older exchanges.
 
-    A digest is extracted, unless `summarise` is given: then it is what that says of the folded
-    messages, in about `summary_tokens`. If it fails, the digest is extracted. A session that has a
-    queue asks nobody while a request waits: see trim/summaries.py.
+    The digest is extracted, or written by `summarise` in about `summary_tokens`; if that fails, it
+    is extracted. A session with a queue calls no model while a request waits: see
+    trim/summaries.py.
     """
 
     name = "summarise"

@@ -1,9 +1,9 @@
-"""What a model says of folded messages: which it is asked about, and what a digest quotes of it.
+"""Models' summaries of folded messages: the parts to summarise, and the quotations in a digest.
 
-A model is asked about originals, never about digests, and about each message once: a run that is
-folded again brings the parts that were asked about before, and what is new in it is a part of its
-own. A digest has the same room for quotations whether there are some yet or not; what has no room
-in it is left out whole, for half a sentence may say the opposite.
+A model summarises originals, never digests, and each message once: a run that is folded again
+keeps its earlier parts, and new messages become a separate part. A digest reserves the same room
+for quotations with or without a summary; sentences beyond the room are omitted, because half a
+sentence may mean the opposite.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from holdfast.trim.provenance import Fold, Part, Sentence
 from holdfast.wire import Message, Text, ToolCall, ToolResult
 
 CHARACTERS_PER_TOKEN = (3, 2, 1)
-"""How long quotations may be for each token: as texts have it as a rule, and ever less for those
-in scripts of which a character takes a token. What is made is counted."""
+"""Maximum characters of quotations for each token: the usual rate, then lower ones for scripts
+with a token per character. The result is counted."""
 _LEAST_TIMES = 2
-"""What is summed up has at least so many times the tokens of a summary: of less, one would save
-nothing."""
+"""A part has at least this many times the tokens of a summary: for less, one would save nothing."""
 _BYTES_PER_TOKEN = 4
 
 
@@ -38,14 +37,14 @@ class _Quotable(NamedTuple):
 
 
 def has_room(tokens: float, summary_tokens: float) -> bool:
-    """Whether a run of so many tokens is long enough for its digest to have a summary."""
+    """Return whether a run is long enough for its digest to have a summary."""
     return tokens >= _LEAST_TIMES * summary_tokens > 0
 
 
 def parts_of(gist: Gist, bench: Bench) -> tuple[Part, ...]:
-    """What of a run is summarised together: as before, with what was said since; then what is new.
+    """Return the parts of a run to summarise together: earlier ones, extended, then new ones.
 
-    What is new must be stored under a ref of its own: from there it is summarised.
+    A new part must be stored under its own ref, from which it is summarised.
     """
     if not bench.summary_tokens or len(gist.originals) != gist.stop - gist.start:
         return tuple(gist.parts)
@@ -70,10 +69,10 @@ def _new_part(gist: Gist, start: int, stop: int, bench: Bench) -> Iterator[Part]
 
 
 def quotations(fold: Fold, most: int, *, opens: bool) -> tuple[str, int]:
-    """What models say of the parts of a fold, in so many characters, and how many sentences it is.
+    """Return the summaries of a fold's parts, within `most` characters, and their sentences.
 
-    The first sentence of each part comes before the second of any, those of the latest part first:
-    what was said earlier is nearer to being done with. They stand in the order of the conversation.
+    The first sentence of each part precedes the second of any, the latest part first, because
+    earlier messages are more likely to be settled. They are in the order of the conversation.
     """
     chosen: list[_Quotable] = []
     for rank, sentences in enumerate(zip_longest(*(part.told for part in reversed(fold.parts)))):
@@ -90,9 +89,9 @@ def quotations(fold: Fold, most: int, *, opens: bool) -> tuple[str, int]:
 
 
 def _path(sentence: Sentence, part: Part, fold: Fold) -> str:
-    """Where a sentence comes from, in what the digest's own ref leads to.
+    """Return the source of a sentence, within the content of the digest's own ref.
 
-    Written `$.3` and not `$[3]`: a digest has no bracket but its own.
+    Written `$.3` and not `$[3]`: a digest has no brackets except its own.
     """
     shift = part.start - fold.start
     first, last = sentence.first + shift, sentence.last + shift
@@ -100,9 +99,9 @@ def _path(sentence: Sentence, part: Part, fold: Fold) -> str:
 
 
 def transcript(messages: Sequence[Message]) -> list[str]:
-    """What was said in messages, as texts to summarise, one for each; no line can pass for another.
+    """Return the text of messages for a summary, one each; no line can imitate another.
 
-    Lines of a result stand further in than those with which a message begins.
+    Lines of a result are indented further than the first line of a message.
     """
     return ["\n".join(map(indented, _lines(message))) for message in messages]
 
