@@ -1,8 +1,8 @@
-"""Answers that may be given again: for an equal request, and where it is switched on a like one.
+"""The answer cache: answers for equal requests and, if switched on, for similar ones.
 
-lexicon → reading → guards · sharing → records → vectors → cache → flights · signing · importing,
-each using only what stands before it. A wrong answer is worse than none: what is not understood is
-taken for a difference.
+Order of imports: lexicon → reading → guards · sharing → records → vectors → cache → flights ·
+signing · importing. A wrong answer is worse than none: anything that is not understood counts as a
+difference.
 """
 
 from holdfast.answer_cache.cache import Answers

@@ -42,7 +42,7 @@ else:
 
 _PAGE = 100
 _LEAST_DIGITS = 8
-"""Of an id: fewer may be a slip, and remove what was not meant."""
+"""Digits of an id: fewer may be a typo, and remove other answers."""
 NO_EMBEDDER = "the semantic tier needs an embedder, which comes with holdfast[embeddings]"
 """Sent to clients in a header: it names no path of this machine, as an install command would."""
 
@@ -86,9 +86,9 @@ class Answers:
     # --- give and keep ---------------------------------------------------------------------------
 
     async def get(self, prompt: str, signature: str, *, alike: bool = True) -> Answer | None:
-        """An answer that may be given; None if there is none.
+        """Return a usable answer; None if there is none.
 
-        With `alike` that to a like question will do, as far as the policy goes.
+        With `alike` also the answer to a similar question, as the policy allows.
         """
         if not self.policy.enabled:
             return None
@@ -116,11 +116,11 @@ class Answers:
         session: str = "",
         alike: bool = True,
     ) -> str:
-        """Keep an answer from now on, for `ttl` seconds if not for those of the policy; its id.
+        """Store an answer, for `ttl` seconds or the policy's time; return its id.
 
         Raises:
-            PrivacyError: question or answer hold what the privacy policy keeps out of answers.
-            StoreError: the answers are switched off, the time is none, or a ref is not stored.
+            PrivacyError: the question or the answer contains data that the privacy policy forbids.
+            StoreError: the cache is switched off, the time is invalid, or a ref is not stored.
         """
         given = GivenAnswer(text=answer) if isinstance(answer, str) else answer
         seconds = self.policy.ttl_seconds if ttl is None else ttl
@@ -153,7 +153,7 @@ class Answers:
     def _check_privacy(self, prompt: str, text: str) -> None:
         if self.policy.privacy == "allow":
             return
-        # Not even masked: what is given again must be what was said.
+        # Not even masked: a cached answer must equal the original one.
         if kinds := flags((*find(prompt), *find(text))):
             raise PrivacyError(
                 f"an answer is not kept: it holds {', '.join(kinds)}",
@@ -162,7 +162,7 @@ class Answers:
             )
 
     async def _whole_names(self, refs: Sequence[str]) -> tuple[str, ...]:
-        """Refs in full: an answer goes with each of them, by whatever name it is removed."""
+        """Return full refs: an answer is removed with each of them, under any form of its name."""
         names: dict[str, None] = {}
         for ref in refs:
             info = await self._store.info(self._scope, ref)
@@ -285,7 +285,7 @@ class Answers:
             for stored in page:
                 if self._fits(stored, which):
                     yield stored
-            if not page:  # a short one may be short of what is damaged
+            if not page:  # a short page may lack damaged answers
                 return
             before = page[-1].id
 
@@ -314,7 +314,7 @@ def _no_name(name: str) -> StoreError:
 
 
 def _below_one(similarity: float) -> float:
-    """1 is said of an equal request alone."""
+    """Return at most a value below 1, which is reserved for equal requests."""
     return min(similarity, 0.9999)
 
 

@@ -1,7 +1,7 @@
-"""Equal requests that are under way at once: one is sent, and the others wait for its answer.
+"""Equal requests at the same time: one is sent, and the others wait for its answer.
 
-flights: after cache. Within one process: workers of a proxy each send one. Nobody waits twice: if
-the first one's answer cannot be kept, all the others go on alone, at once.
+Works within one process: workers of a proxy each send one. Nobody waits twice: if the first answer
+cannot be stored, all others are sent at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Flights:
         self._under_way: dict[str, asyncio.Future[bool]] = {}
 
     def begin(self, key: str) -> bool:
-        """Whether the caller is the first: then it must `end` what it began."""
+        """Return whether the caller is the first; then it must call `end`."""
         if key in self._under_way:
             return False
         self._under_way[key] = asyncio.get_running_loop().create_future()

@@ -1,11 +1,11 @@
-"""What two questions must agree in, however alike they are: each guard names what differs.
+"""Guards: the features that two similar questions must share; each guard names the difference.
 
-guards: after reading, before cache. A vector tells that two texts are about the same; the answer
-changes with a number, a name, a `not`, and with who does what to whom. Served wrongly, an answer is
-worse than none: whatever a guard does not understand must stand in both.
+A vector encodes the topic of a text; the answer changes with a number, a name, a `not`, and with
+the roles of the persons. A wrong answer is worse than none, so words that no guard understands
+must be in both questions.
 
-Which questions may have the answer of another at all: not personal ones, not those of today. What
-it refuses is still answered from memory for an equal request, whose client asked for that.
+A guard also refuses questions that may not share answers at all: personal ones, and those about
+today. They still get a cached answer for an equal request.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _dates(one: Reading, other: Reading) -> bool:
 
 
 def _names(one: Reading, other: Reading) -> bool:
-    """Each name of one stands in the other, as a name or as a word."""
+    """Return whether each name of one question is in the other, as a name or as a word."""
     return one.names <= {*other.names, *other.words} and other.names <= {*one.names, *one.words}
 
 
@@ -65,7 +65,7 @@ def _words(one: Reading, other: Reading) -> bool:
 
 
 def _persons(one: Reading, other: Reading) -> bool:
-    """Whose it is; how one does something is asked of one's own, whatever that is called."""
+    """Return whether both ask about the same owner; how-to questions are about one's own."""
     own = {"own"} if one.asked in ("how", "why") else set()
     return one.persons - own == other.persons - own
 
@@ -75,10 +75,10 @@ def _signs(one: Reading, other: Reading) -> bool:
 
 
 def _roles(one: Reading, other: Reading) -> bool:
-    """The words stand in one order, or only whole parts stand elsewhere.
+    """Return whether the words have the same order, or only whole parts are moved.
 
-    The first part stays: what it says is said of the others. And a part may stand before the noun
-    it belongs to: the structure of a society, a society's structure.
+    The first part is fixed, because the others refer to it. A part may also precede its noun: the
+    structure of a society, a society's structure.
     """
     if _once(one.words) == _once(other.words) or _is_symmetric(one, other):
         return True
@@ -88,7 +88,7 @@ def _roles(one: Reading, other: Reading) -> bool:
 
 
 def _is_compound(apart: Parts, joined: Parts) -> bool:
-    """Whether two parts that follow each other stand as one in the other question."""
+    """Return whether two consecutive parts are one part in the other question."""
     if len(apart) != len(joined) + 1:
         return False
     for at in range(len(joined)):
@@ -100,7 +100,7 @@ def _is_compound(apart: Parts, joined: Parts) -> bool:
 
 
 def _is_symmetric(one: Reading, other: Reading) -> bool:
-    """Whether the order says nothing: a difference between two, or one or the other."""
+    """Return whether the order does not matter: a difference between two, or one or the other."""
     joins = {"or"} & set(one.deciding) & set(other.deciding)
     return bool(joins) or ("differenc" in one.words and "differenc" in other.words)
 
@@ -152,7 +152,7 @@ _TIMELY = re2.compile(lexicon.TIMELY)
 
 
 def unshared_because(prompt: str) -> str:
-    """Why a question has an answer of its own; empty if it may share one."""
+    """Return the reason why a question cannot share answers; empty if it can."""
     question = read(prompt)
     if question is None:
         return "it is empty, or too long to be a question"

@@ -1,9 +1,8 @@
-r"""An existing cache table, row by row: what another system cached, on its way into the store.
+r"""Import of another system's cache table into the store, row by row.
 
-importing: beside cache; the command line stores what it reads (004-70). A table is a SQLite file,
-lines of JSON, or the CSV that `\copy … TO … CSV HEADER` of psql writes. Its columns say what a row
-is: a question with its answer, or a key with a cached value. A hash that stands in the table must
-be that of its value; where there is none, it is made when the value is stored.
+A table is a SQLite file, lines of JSON, or the CSV that psql's `\copy … TO … CSV HEADER` writes.
+Its columns show the type of a row: a question with its answer, or a key with a cached value. A
+hash in the table must match its value; a missing one is computed when the value is stored.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class CachedRow(NamedTuple):
     answer: str = ""
     signature: str = ""
     value: str = ""
-    """What was cached, as text; empty if the row is an answer."""
+    """The cached text; empty if the row is an answer."""
     created_at: float | None = None
     expires_at: float | None = None
     fault: str = ""

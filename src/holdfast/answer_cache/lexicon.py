@@ -1,10 +1,9 @@
-"""Words that questions are put in: which say nothing, which say the same, and which may not differ.
+"""Word lists for questions: filler words, synonyms, and words that may not differ.
 
-lexicon: the first of this folder; data, with the few functions that look it up. Written by hand for
-English from what the words mean: no number here, and no list, was computed from a set of pairs, so
-that all of it is under the licence of the project. same.txt holds a line for each group of words
-that say the same, antonyms.txt for a word and its opposites. A word that is not listed is taken at
-its word, in whatever language: it must stand in both questions.
+Written by hand for English from the meaning of words: no number and no list was computed from a
+set of pairs, so that all of it is under the project's licence. same.txt has a line for each group
+of synonyms, antonyms.txt a line for a word and its opposites. An unlisted word, in any language,
+must be in both questions.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ CONTRACTIONS = (
     ("'ll", " will"),
     ("'m", " am"),
     ("'d", " would"),
-    ("'s", ""),  # is, has or of: none of them says what is asked
+    ("'s", ""),  # is, has or of: none of them carries meaning
 )
 TYPED = {
     **{f"{verb}nt": f"{verb} not" for verb in "is are was were do does did has have had".split()},
@@ -75,7 +74,7 @@ WHAT_DECIDES = frozenset(
 )
 """Small words that change the answer: a question with one more or less of them is another."""
 BINDING = frozenset("from into onto before after than against over under until since".split())
-"""Of these, those that say something of the word behind them: not `from A to B` but from B to A."""
+"""Prepositions that determine the next word: not `from A to B` but from B to A."""
 
 UNITS = frozenset(
     """% percent degree celsius fahrenheit kelvin meter metre km kilometer kilometre cm mm mile yard
@@ -108,7 +107,7 @@ PERSONS = {
     **dict.fromkeys("she her hers herself".split(), "she"),
     **dict.fromkeys("their theirs".split(), "their"),
 }
-"""Whose it is: a client who asks how to do something means its own, whatever it calls itself."""
+"""Words for the owner: a client that asks how to do something means its own, under any name."""
 
 
 NEGATED = ("un", "in", "im", "ir", "il", "dis", "non")
@@ -158,7 +157,7 @@ def antonyms() -> list[list[str]]:
 
 
 def same_words() -> dict[str, str]:
-    """Each word of a group, and the first of that group, which stands for all of them."""
+    """Return the first word of its group for each word."""
     first: dict[str, str] = {}
     for group in _groups("same.txt"):
         for word in group:

@@ -1,8 +1,8 @@
-"""What a question asks, with the wording taken off: its kind, its words, and what may not differ.
+"""The normalised form of a question: its kind, its words, and the parts that may not differ.
 
-reading: after lexicon, before guards. Pure, in linear time: every pattern is RE2, and a question of
-more than `MOST_CHARACTERS` is not read at all. `How can I lose weight fast?` and `What is the best
-way to reduce weight quickly?` read the same.
+Pure, in linear time: every pattern is RE2, and a question of more than `MOST_CHARACTERS` is not
+read at all. `How can I lose weight fast?` and `What is the best way to reduce weight quickly?`
+read the same.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from holdfast.answer_cache import lexicon
 from holdfast.search.stems import EndingRule, Stemmer
 
 MOST_CHARACTERS = 400
-"""A question; what is longer brings its material along, and no wording can be told from it."""
+"""Longer questions include their material, which cannot be separated from the wording."""
 
 _APOSTROPHE = "\N{RIGHT SINGLE QUOTATION MARK}"
 _WHO = r"(?:i|we|you|one|someone|somebody|anyone|people|a person|they)"
 _WAYS = r"(?:ways?|methods?|steps?|tips?|techniques?|approach(?:es)?|means|procedure|process|trick)"
 _FINE = r"(?:best|good|better|great|right|proper|correct|possible|effective|different|other)"
 _POLITE = r"(?:please|kindly)"
-# In this order: what one leaves, the next reads.
+# In this order: each one reads the output of the previous one.
 _FRAMES: tuple[tuple[str, str], ...] = (
     (r"^(?:(?:hi|hello|hey|ok|okay|so|well|and|but)\b[ ,.!]*)+", ""),
     (rf"\b{_POLITE}\b", " "),
@@ -149,7 +149,7 @@ _TIMES = {
     **dict.fromkeys(("will", "shall"), "future"),
 }
 _JOINS = frozenset(", ; in on at of for with to by as about during and".split())
-"""Between the parts of a question: a part may stand elsewhere, the words inside it may not."""
+"""Words between the parts of a question: parts may be moved, the words inside them may not."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,7 +158,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     asked: str
     """Why, how many, where …, or how a question without such a word opens; empty: a statement."""
     words: tuple[str, ...]
-    """Its words in order, each for all that say the same, without those that say nothing."""
+    """Its words in order, as the first of their group, without filler words."""
     parts: tuple[tuple[str, ...], ...]
     """The same, part by part."""
     numbers: tuple[str, ...]
@@ -167,18 +167,18 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     names: frozenset[str]
     """Words that are written as names."""
     negations: tuple[str, ...]
-    """Each with the word behind it: who is not ill, is not the one who is not well."""
+    """Each with the next word: "not ill" differs from "not well"."""
     deciding: tuple[str, ...]
-    """Small words that change the answer, sorted; some with the word behind them."""
+    """Small words that change the answer, sorted; some with the next word."""
     persons: frozenset[str]
     times: frozenset[str]
-    """Past and future, as its verbs say."""
+    """Past and future, from its verbs."""
     signs: tuple[str, ...]
-    """What is neither a word nor punctuation."""
+    """Characters that are neither words nor punctuation."""
 
     @property
     def text(self) -> str:
-        """What is embedded: the wording of two questions that ask the same is the same."""
+        """The text to embed: equal for two questions with the same meaning."""
         return " ".join(dict.fromkeys((*self.asked.split(), *self.words, *self.numbers)))
 
 
@@ -241,7 +241,7 @@ def _uncontracted(low: str) -> str:
 
 
 def _asked(framed: str, tokens: list[str], *, is_question: bool) -> str:
-    """What is asked for; a `which` in the middle of a statement asks for nothing."""
+    """Return the question word; a `which` inside a statement is none."""
     if amount := _HOW_MUCH.search(framed):
         return str(amount.group())
     first = tokens[0] if tokens else ""
@@ -258,7 +258,7 @@ def _turned(tokens: Iterable[str]) -> list[str]:
     turned: list[str] = []
     for token in tokens:
         base = lexicon.COMPLEMENTS.get(token) or lexicon.opposite(token)
-        if base and turned[-1:] == ["not"]:  # who is not dead is alive
+        if base and turned[-1:] == ["not"]:  # "not dead" is "alive"
             turned[-1:] = [base]
         else:
             turned += ("not", base) if base else (token,)
@@ -266,7 +266,7 @@ def _turned(tokens: Iterable[str]) -> list[str]:
 
 
 def _behind(content: Sequence[str]) -> list[str]:
-    """For each place the first word that says something behind it."""
+    """Return the next meaningful word for each position."""
     behind, last = [""] * len(content), ""
     for at in reversed(range(len(content))):
         behind[at] = last
@@ -278,7 +278,7 @@ def _negations(tokens: Sequence[str], behind: Sequence[str]) -> Iterator[str]:
     before = ""
     for token, word in zip(tokens, behind, strict=True):
         if kind := lexicon.NEGATIONS.get(token):
-            # Who cannot is not who does not.
+            # "cannot" differs from "does not".
             yield f"{'can ' if before in ('can', 'could') else ''}{kind} {word}"
         before = token
 

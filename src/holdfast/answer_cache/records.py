@@ -1,6 +1,6 @@
-"""What is kept of an answer, what is given, and by which policy.
+"""Records of the answer cache: stored answers, returned answers, and the policy.
 
-records: after sharing, before vectors. Representations hold ids and sizes, never what was said.
+Representations contain ids and sizes, never text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Form = Literal["whole", "events", "events+usage"]
 
 
 class GivenAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What was answered: its text, and the very bytes where it came through the proxy."""
+    """An answer: its text, and its exact bytes if it came through the proxy."""
 
     text: str
     body: bytes = b""
@@ -27,7 +27,7 @@ class GivenAnswer(msgspec.Struct, frozen=True, kw_only=True):
     form: Form = "whole"
     model: str = ""
     id: str = ""
-    """As the provider called it: a client may go on from that name."""
+    """The provider's id: a client may continue from it."""
     is_plain: bool = True
     """Its text is all of it: it can be written in another form."""
     input_tokens: int = 0
@@ -64,12 +64,12 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
     kept: StoredAnswer
     similarity: float
     differs_in: str
-    """A guard, or why the question has an answer of its own; empty if nothing does."""
+    """A guard, or the reason why the question cannot share answers; empty if nothing differs."""
     serves: bool
 
 
 class AnswerFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which answers are meant: those that fit all of it."""
+    """Selects the answers that match all fields."""
 
     ref: str = ""
     session: str = ""
@@ -80,7 +80,7 @@ class AnswerFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AnswerPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be kept and given, as the settings say."""
+    """The rules for storing and returning answers, from the settings."""
 
     enabled: bool = True
     semantic: bool = False
@@ -94,7 +94,7 @@ class AnswerPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, settings: Settings) -> AnswerPolicy:
-        """What the settings say."""
+        """Return the policy of the settings."""
         return cls(
             enabled=settings.enable_answer_cache,
             semantic=settings.enable_semantic_cache,
@@ -105,7 +105,7 @@ class AnswerPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 def packed(given: GivenAnswer) -> bytes:
     """An answer as it is stored."""
-    # Half a surrogate pair, which a model may say, would be refused.
+    # Half a surrogate pair, which a model may write, would be refused.
     text = given.text.encode("utf-8", "replace").decode()
     return msgspec.msgpack.encode(msgspec.structs.replace(given, text=text))
 

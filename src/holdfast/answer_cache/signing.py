@@ -1,8 +1,8 @@
-"""What makes two requests equal: the question, and a hash of everything else.
+"""Equality of requests: the question, and a hash of everything else.
 
-signing: after records. The hash covers the client's own bytes: every message before the question,
-and around them model, sampling, system, tools and whatever else the body says. Left out is only how
-the answer is delivered. So a parameter that nobody here knows of makes another request of it.
+The hash covers the client's own bytes: every message before the question, and model, sampling,
+system, tools and all other fields. Only the delivery of the answer is left out. So an unknown
+parameter makes a different request.
 """
 
 from __future__ import annotations
@@ -35,13 +35,15 @@ class Signed(NamedTuple):
     """The last message is a text of the user, and nothing else."""
     has_tools: bool
     temperature: float | None
-    """As the request says; None is the provider's own, which is above 0."""
+    """The request's value; None for the provider's default, which is above 0."""
 
 
 def sign(conversation: Conversation, *beside: str) -> Signed | None:
-    """Take a request apart; None if what it depends on is not in it, or several answers are wanted.
+    """Return the question and the hash of a request; None if it cannot be cached.
 
-    `beside` is what the answer depends on and the body does not say, such as the upstream.
+    It cannot if it depends on data outside of the body, or wants several answers.
+
+    `beside` are inputs of the answer outside of the body, such as the upstream.
     """
     body = conversation.rest
     if held_fields(conversation) or not conversation.messages:
@@ -73,7 +75,7 @@ def sign(conversation: Conversation, *beside: str) -> Signed | None:
 
 
 def _question(last: Message) -> Text | None:
-    """The one text that a message of the user is made of."""
+    """Return the only text of a user's message, if it is one."""
     if last.role != "user" or len(last.blocks) != 1:
         return None
     [block] = last.blocks
@@ -87,14 +89,14 @@ def _text(last: Message) -> str:
 
 
 def _ordered(value: Any) -> Any:
-    """A value whose members stand in one order: who writes them in another asks the same."""
+    """Return a value with sorted members: their order does not matter."""
     if isinstance(value, dict):
         return {name: _ordered(value[name]) for name in sorted(value)}
     return [_ordered(each) for each in value] if isinstance(value, list) else value
 
 
 def _digest(parts: Iterable[bytes]) -> str:
-    """A hash of parts, of which each says how long it is: none can pass for the end of another."""
+    """Return a hash of parts with their lengths, so that parts cannot be confused."""
     summed = hashlib.sha256()
     for part in parts:
         summed.update(len(part).to_bytes(8, "big"))

@@ -41,7 +41,7 @@ def encoded(vector: Sequence[float]) -> bytes:
 
 
 def cosines(vector: bytes, others: Iterable[bytes]) -> list[float]:
-    """Return the cosines of a vector with others; 0 for those that it cannot be compared with."""
+    """Return the cosines of a vector with others; 0 for incomparable ones."""
     stored = list(others)
     alike = [n for n, other in enumerate(stored) if vector and len(other) == len(vector)]
     similarities = [0.0] * len(stored)

@@ -1,4 +1,4 @@
-"""Work behind the answers: a queue in the store, and workers that do what is in it."""
+"""Background work: a queue in the store, and workers that run its jobs."""
 
 from holdfast.jobs.folding import FoldSummaries, fold_summaries
 from holdfast.jobs.protocol import Attempt, Handler, Outcome

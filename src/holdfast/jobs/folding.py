@@ -1,9 +1,9 @@
-"""folding: a model says what folded messages held, from the originals, for the next fold.
+"""Summaries of folded messages by a model, from the originals, for the next fold.
 
-folding: after summarising, before running. A digest is extracted at once, and no request waits for
-a model. What the model says later is kept under a key of the very messages, and quoted when the
-session folds again anyway (see trim/summaries.py); until then, and for ever if the model fails,
-declines or says what its source does not, the extracts stand.
+A digest is extracted at once, and no request waits for a model. A later summary is stored under a
+key of the same messages, and quoted when the session folds again anyway (see trim/summaries.py);
+until then, and permanently if the model fails, refuses or contradicts its source, the extracts are
+used.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from holdfast.wire.strict import parse
 
 KIND = "fold"
 _MOST_LOOKED_FOR = 8
-"""Of the parts of a session that wait for a summary, the latest so many are looked for with each
-request: where no worker runs they become ever more."""
+"""Maximum number of waiting parts of a session that are looked up with each request, the latest
+ones: without a worker their number grows."""
 _BETWEEN = "\n\n"
 """Between messages, so that each begins a paragraph: places of sentences are paragraphs."""
 _LINES = re.compile(r"lines (\d+)-(\d+)")
 
 
 class Telling(msgspec.Struct, frozen=True):
-    """What a model said of messages, and how it held against them."""
+    """A model's summary of messages, and the result of its check."""
 
     sentences: tuple[Sentence, ...]
     model: str
@@ -50,14 +50,14 @@ class Telling(msgspec.Struct, frozen=True):
 
 
 class FoldSummaries:
-    """Has folded messages summarised, and finds what has come of it."""
+    """Queues summaries of folded messages, and finds finished ones."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._settings = settings
 
     async def ask(self, scope: Scope, dialect: str, refs: Sequence[str]) -> None:
-        """Queue what is not queued yet: the same messages are summarised once, whoever folds."""
+        """Queue new parts: the same messages are summarised once, for any number of folds."""
         most = queue.SUMMARY_TOKENS
         jobs = [
             NewJob(kind=KIND, key=self._key(dialect, ref), ref_id=ref, most_cost=most)
@@ -66,7 +66,7 @@ class FoldSummaries:
         await self._store.jobs.enqueue(scope, jobs)
 
     async def ready(self, scope: Scope, dialect: str, refs: Sequence[str]) -> Told:
-        """What a model says of messages, by the refs of those of which it has said something."""
+        """Return the finished summaries, by the refs of their messages."""
         told = {}
         for ref in refs[-_MOST_LOOKED_FOR:]:
             summary = await self._store.summary(scope, self._key(dialect, ref))
@@ -84,7 +84,7 @@ class FoldSummaries:
 
 
 def fold_summaries(store: Store, settings: Settings) -> FoldSummaries | None:
-    """Who has folded messages summarised; None where no model is named."""
+    """Return the queue of summaries; None if no model is configured."""
     return FoldSummaries(store, settings) if asks_models(settings) else None
 
 
@@ -129,9 +129,9 @@ def sentences_of(result: SummarizationResult, texts: Sequence[str]) -> tuple[Sen
 
 
 def _borne_out(sentence: str, texts: Sequence[str], around: range) -> tuple[int, int]:
-    """The first and last of the messages around a place that say most of a sentence.
+    """Return the first and last of the messages around a position that best support a sentence.
 
-    Short messages share a paragraph: a question would be named for what its answer says.
+    Short messages share a paragraph: otherwise a question would be credited with its answer.
     """
     shares = {number: shared_words(sentence, texts[number]) for number in around}
     best = [number for number, share in shares.items() if share == max(shares.values())]

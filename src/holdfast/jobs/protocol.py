@@ -1,6 +1,6 @@
-"""protocol: what a handler is asked and answers, and what is told of each attempt.
+"""The interface of a handler, and the report of each attempt.
 
-protocol: the first of this folder. The jobs themselves are the store's: see store/queue.py.
+The jobs themselves are in the store: see store/queue.py.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from holdfast.store.records import Summary
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a job. It is written down in one transaction with the end of the job."""
+    """The result of a job, written in one transaction with its end."""
 
     cost: int = 0
-    """Tokens that it took; the rest of what was debited is refunded."""
+    """Tokens used; the rest of the debited ones is refunded."""
     summary: Summary | None = None
-    """What it made, to be kept."""
+    """The summary to store."""
     gist: str = ""
-    """What the job's ref is from now on said to be, in at most 500 characters."""
+    """The new description of the job's ref, at most 500 characters."""
     again_seconds: float | None = None
     """When it is to be done once more, if it recurs."""
     skipped: str = ""
@@ -29,9 +29,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Handler = Callable[[Job], Awaitable[Outcome]]
-"""Does jobs of one kind. It may be cancelled at any `await`, and may be called again for a job that
-was cut off: all that counts is in its outcome. It raises `HoldfastError` if it failed; an error
-with `retry_after` says when to try again."""
+"""Runs jobs of one kind. It may be cancelled at any `await`, and may run again for an interrupted
+job: only its outcome counts. It raises `HoldfastError` if it failed; an error with `retry_after`
+sets the time of the next attempt."""
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str
     state: JobState
-    """What the job is now; `running` if it belongs to another by now."""
+    """The new state of the job; `running` if another worker has it now."""
     seconds: float
     cost: int = 0
     error: str = ""

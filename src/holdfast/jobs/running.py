@@ -1,7 +1,7 @@
-"""running: a worker with all that it can do, as the settings say; beside an engine, or by itself.
+"""A worker with all its handlers, as configured; in an engine, or standalone.
 
-running: the last word of the jobs. A program that ends within moments never comes to its first
-look at the queue, and pays nothing for it.
+A program that ends within moments stops before the first poll of the queue, and pays nothing for
+it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def worker_of(
 def handlers(
     store: Store, settings: Settings, clock: Callable[[], float] = time.time
 ) -> dict[str, Handler]:
-    """What can be done, by the kind of job."""
+    """Return the handlers, by the kind of job."""
     by_kind: dict[str, Handler] = {sweeping.KIND: sweeping.Sweeper(store, settings, clock)}
     if summarising.asks_models(settings):
         by_kind[summarising.KIND] = summarising.Summariser(store, settings)
@@ -45,7 +45,7 @@ def handlers(
 
 
 def rules_of(settings: Settings, slots: int) -> WorkerRules:
-    """How a worker goes about it, as the settings say."""
+    """Return the rules of a worker, from the settings."""
     return WorkerRules(
         slots=slots,
         quotas=Quotas(day=settings.summary_tokens_per_day, artifact=queue.SUMMARY_TOKENS),

@@ -1,10 +1,9 @@
-"""summarising: a model says what a stored content is, once that will be read often enough to pay.
+"""Summaries of stored contents by a model, once a content is read often enough.
 
-summarising: after protocol, before folding. Until then, and wherever no model is named in the
-settings, the extract stands that was made when the content came (C41). A summary costs about as
-much as it saves in two or three readings (004-75). What only its citation stands for is read when
-it is opened, and is summarised once that happens again. The gateway of MCP shows hosts what it has
-stored, by its summaries: there a content is read from the start, and is summarised when it comes.
+Until then, and without a configured model, the extract from the content's arrival is used. A
+summary costs about as much as it saves in two or three readings, so a content is summarised when
+it is opened for the second time. The MCP gateway lists stored contents by their summaries: there a
+content is summarised when it arrives.
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ def should_summarize(info: RefInfo) -> bool:
 
 
 def job_of(info: RefInfo) -> NewJob:
-    """The job of summarising a content: one for each content, whoever asks for it."""
+    """Return the job to summarise a content: one per content."""
     most = queue.SUMMARY_TOKENS
     return NewJob(kind=KIND, key=info.sha256, ref_id=info.ref_id, most_cost=most)
 
 
 class SummaryQueue:
-    """Has contents summarised that are worth it; whoever tells of one never fails for that."""
+    """Queues summaries of contents that are worth it; never raises for its caller."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -68,7 +67,7 @@ class SummaryQueue:
 
 
 def summary_queue(store: Store, settings: Settings) -> SummaryQueue | None:
-    """Who queues summaries; None where no model is named that could write them."""
+    """Return the queue of summaries; None if no model is configured."""
     return SummaryQueue(store) if asks_models(settings) else None
 
 

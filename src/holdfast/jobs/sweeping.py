@@ -1,7 +1,6 @@
-"""sweeping: what is out of date goes by itself: contents, summaries, old sessions, finished jobs.
+"""The recurring removal of expired contents, summaries, old sessions and finished jobs.
 
-sweeping: after protocol, before running. One job of the whole store, which recurs; what may go is
-the store's to say (see `Store.gc`).
+It is one job for the whole store, which decides what to remove (see `Store.gc`).
 """
 
 from __future__ import annotations

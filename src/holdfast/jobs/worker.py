@@ -1,8 +1,7 @@
-"""worker: claims jobs, has them done, holds their leases, and hands back what it cannot finish.
+"""A worker: claims jobs, runs them, renews their leases, and returns unfinished ones.
 
-worker: after protocol. It knows no handler. Of what it waits for, nothing depends on the time of
-day: leases are the store's, and pauses are the loop's. While the store is away it keeps what it has
-done, and writes it down when the store is back.
+It does not depend on the system clock: leases use the store's clock, and pauses the loop's. While
+the store is unavailable it keeps finished results, and writes them later.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ _BEATS = 3
 _FIRST_DELAY_SECONDS = 10.0
 _LONGEST_DELAY_SECONDS = 3600.0
 _LONGEST_ASKED_SECONDS = 86_400.0
-"""What a provider may ask for: `Retry-After: 9999999999` would be never."""
+"""Maximum wait that a provider may request: `Retry-After: 9999999999` would mean never."""
 _GATHER_SECONDS = 0.005
 _STOP_SECONDS = 10.0
 """How long jobs may take to be handed back; then their leases run out."""
 
 
 class WorkerRules(msgspec.Struct, frozen=True, kw_only=True):
-    """How a worker goes about it."""
+    """The rules of a worker."""
 
     slots: int = 4
     """Jobs that it does at once."""
@@ -45,7 +44,7 @@ class WorkerRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Handled(NamedTuple):
-    """What a handler has left to be written down."""
+    """A handler's result that is not written yet."""
 
     state: JobState
     ending: Callable[[], Awaitable[bool]]
@@ -73,12 +72,12 @@ class Worker:
         """Whether the store was away when it was last asked."""
         self._running: dict[asyncio.Task[None], Job] = {}
         self._handled: set[int] = set()
-        """Jobs that a handler is at: what is only being written down is never cut off."""
+        """Jobs with a running handler: a job whose result is being written is never cancelled."""
         self._stopping = asyncio.Event()
         self._turn = 0
 
     def stop(self) -> None:
-        """Claim no more, and hand back what is being done."""
+        """Claim no more jobs, and return the running ones."""
         self._stopping.set()
 
     async def stopped(self, seconds: float) -> bool:
@@ -114,7 +113,7 @@ class Worker:
         """Take as many jobs as there is room for; none while the store is away."""
         if not self._free or not self._handlers:
             return []
-        # Kinds take turns to be first, so that none waits behind another for ever.
+        # Kinds take turns at being first, so that none waits for ever.
         kinds = tuple(self._handlers)
         self._turn = (self._turn + 1) % len(kinds)
         claim = Claim(
@@ -144,7 +143,7 @@ class Worker:
             )
             still = self._running.keys() - ended
             if still and ended - set(waits):
-                # Short jobs end together: what they leave is claimed in one go, and not one by one.
+                # Short jobs end together, so their slots are claimed in one call.
                 await asyncio.wait(still, timeout=_GATHER_SECONDS)
         finally:
             for wait in waits:
@@ -152,12 +151,12 @@ class Worker:
             await asyncio.gather(*waits, return_exceptions=True)
 
     async def _woken(self) -> None:
-        if self.store_fails:  # it could not tell; and asking at once would not help
+        if self.store_fails:  # it could not report; an immediate retry would not help
             await asyncio.sleep(self._rules.idle_seconds)
         await self._queue.wait(self._rules.idle_seconds)
 
     async def _beat(self) -> None:
-        """Hold the leases of what is being done, and take back those of workers that are gone."""
+        """Renew the leases of running jobs, and take over those of dead workers."""
         while True:
             await asyncio.sleep(self._rules.lease_seconds / _BEATS)
             with suppress(StoreError):  # the next beat may come in time
@@ -166,7 +165,7 @@ class Worker:
                     held = await self._queue.renew(
                         list(running.values()), self._rules.lease_seconds
                     )
-                    # Those are others' by now: what they go on to cost would be for nothing.
+                    # Other workers have these now: further cost would be wasted.
                     self._cut_off({task for task, job in running.items() if job.id not in held})
                 await self._queue.recover()
 
@@ -181,7 +180,7 @@ class Worker:
         handled = await self._handle(job)
         try:
             is_ours = await self._settled(handled.ending)
-        except StoreError as error:  # it is there, and does not take what the handler made
+        except StoreError as error:  # the store is available, but refuses the handler's result
             handled = self._failure(job, error)
             is_ours = await self._settled(handled.ending)
         self.told(
@@ -195,17 +194,17 @@ class Worker:
         )
 
     async def _handle(self, job: Job) -> _Handled:
-        """Have a job done: what is to be written down of it."""
+        """Run a job; return the result to write."""
         self._handled.add(job.id)
         try:
             return self._outcome(job, await self._handlers[job.kind](job))
         except KeyboardInterrupt:
-            raise  # the user's, wherever it arrives
+            raise  # the user's interrupt, anywhere
         except asyncio.CancelledError as error:
             if not _is_cut_off():  # it came from within: released, it would come back at once
                 return self._failure(job, error)
-            # What it has cost nobody knows: as much as it may, so that no quota is exceeded. If it
-            # is another's by now, nothing changes.
+            # Its cost is unknown: assume the maximum, so that no quota is exceeded. If another
+            # worker has it now, nothing changes.
             cost = job.most_cost
             release = partial(self._queue.release, job, cost=cost)
             return _Handled("queued", release, cost, "it was cut off")
@@ -248,7 +247,7 @@ class Worker:
             await self.stopped(self._rules.idle_seconds)
 
     async def _hand_back(self) -> None:
-        """End what is being done, and give it to others."""
+        """Stop running jobs, and return them to the queue."""
         self._forget_ended()
         self._cut_off(self._running)
         if self._running:
@@ -261,7 +260,7 @@ def _is_cut_off() -> bool:
 
 
 def _told(error: BaseException) -> str:
-    """Why an attempt failed: our own errors hold no content, of others only the place is told."""
+    """Return the reason of a failed attempt: the text of our errors, the place of others."""
     if isinstance(error, HoldfastError):
         return f"{type(error).__name__}: {error.what}"
     place = traceback.extract_tb(error.__traceback__)[-1]
@@ -276,10 +275,10 @@ def _delay(job: Job, error: BaseException) -> float:
 
 
 def delay_after(attempts: int, spread: int = 0) -> float:
-    """The delay after so many attempts: ten seconds, then four times as long, an hour at most.
+    """Return the delay: ten seconds, then four times as long each time, at most an hour.
 
-    Jobs that failed together, of one provider that was away, do not come back together: their ids
-    spread them over a quarter of it.
+    Jobs that failed together do not return together: their ids spread them over a quarter of the
+    delay.
     """
     longer = _FIRST_DELAY_SECONDS * 4.0 ** min(max(attempts - 1, 0), 10)
     return min(longer, _LONGEST_DELAY_SECONDS) * (1 + spread % 16 / 64)

@@ -1,10 +1,9 @@
-"""Models behind programs that are installed here: `[cli]claude:haiku`, `[cli]gemini:flash`.
+"""Models of installed programs: `[cli]claude:haiku`, `[cli]gemini:flash`.
 
-command: after protocol. A program is run without a shell, in an empty folder of its own, with the
-prompt as its standard input (arguments are shown to everyone by `ps`, and end at 128 KB). It is an
-agent of its own, and what it is given may be a page that somebody wrote to give it orders: it runs
-without tools, or without the right to change anything. When its time is over, or it has said more
-than a summary can have, the whole of its process group is killed.
+A program is run without a shell, in an empty folder, with the prompt on its standard input
+(arguments are visible to everyone in `ps`, and limited to 128 KB). It is an agent, and its input
+may contain hostile orders: it runs without tools, or without permission to change anything. After
+its timeout, or too much output, its whole process group is killed.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ from holdfast.settings import environment_for_programs
 from holdfast.temporary import temporary_folder
 
 _MOST_BYTES = 4_194_304
-"""Of what a program may print: frames and events around an answer included."""
+"""Maximum output of a program, including frames and events around an answer."""
 _LINGER_SECONDS = 1.0
-"""How long the output of a program that has ended is waited for: what it printed is in the pipe
-already, and reading it takes milliseconds."""
+"""Seconds to wait for the output of a program that has ended: it is in the pipe already, and
+reading it takes milliseconds."""
 
 Reply = Callable[[bytes], Completion]
-"""What a program printed → its answer; raises ModelError, or anything where it is not that."""
+"""Maps a program's output to its answer; raises ModelError, or any exception for other output."""
 
 
 class Program(NamedTuple):
@@ -64,7 +63,7 @@ def _claude_reply(data: bytes) -> Completion:
         text=str(answer["result"]),
         input_tokens=usage.input or 0,
         output_tokens=usage.output or 0,
-        # NaN and what is below zero are no prices, and would stay in every sum.
+        # NaN and negative values are no prices, and would spoil every sum.
         cost=float(cost) if isinstance(cost, int | float) and 0 <= cost < math.inf else None,
         model=next(iter(answer.get("modelUsage") or {}), ""),
     )
@@ -105,7 +104,7 @@ def _codex_reply(data: bytes) -> Completion:
 
 def _events(data: bytes) -> Iterator[dict[str, Any]]:
     for line in data.splitlines():
-        with suppress(ValueError):  # warnings stand between the events
+        with suppress(ValueError):  # warnings are mixed with the events
             event = json.loads(line)
             if isinstance(event, dict):
                 yield event
@@ -196,8 +195,8 @@ class CommandModel:
             ) from None
 
     async def _run(self, program: str, text: bytes) -> tuple[int, bytes]:
-        # The prompt is in a file without a name, not in a pipe: a program that reads none of it
-        # holds nobody up, nor does what it may leave behind.
+        # The prompt is in an anonymous file, not in a pipe: a program that does not read it blocks
+        # nobody, and neither do its children.
         with (
             temporary_folder() as folder,
             tempfile.TemporaryFile() as prompt,
@@ -234,16 +233,16 @@ class CommandModel:
 
 
 class _Output(asyncio.SubprocessProtocol):
-    """What a program prints, and that it has ended.
+    """The output of a program, and its end.
 
-    One does not follow from the other: a child that it left behind in a session of its own holds
-    its output open for as long as it likes, and `Process.wait` of asyncio waits for that.
+    They are independent: a child in another session may hold the output open for ever, and
+    `Process.wait` of asyncio waits for that.
     """
 
     def __init__(self) -> None:
         self.printed = bytearray()
         self.told = asyncio.Event()
-        """It has ended, or said too much."""
+        """Set when it has ended, or printed too much."""
         self.closed = asyncio.Event()
         """Nobody can print anything more."""
         self.gone = asyncio.Event()
@@ -274,7 +273,7 @@ class _Output(asyncio.SubprocessProtocol):
 
 
 def _end(pid: int) -> None:
-    """End the program and all that it started: one that was left would go on asking and paying."""
+    """Kill the program and all its children: a remaining one would continue to call and pay."""
     with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(pid, signal.SIGKILL)

@@ -1,12 +1,13 @@
-"""Texts as vectors, on this machine: WordLlama's where it is installed, or as the settings choose.
+"""Vectors of texts, on this machine: WordLlama's if it is installed, or as configured.
 
-embedding: after minilm and joined. The packages are optional, imported when a text is embedded;
-their weights come with them, and nothing is ever fetched. Where WordLlama is not installed there is
-no embedder, and whoever wants one goes by words; MiniLM is asked for by name, and missed by name.
+The packages are optional, and imported when a text is embedded; they include their weights, and
+nothing is downloaded. Without WordLlama there is no embedder, and searches use words; MiniLM is
+selected by name, and its absence is an error.
 
-Two embedders as one: a text's vectors behind each other, so that what is near is near by both. The
-two are never compared with each other: each part of a vector meets the same part of another, and
-the product of two joined vectors is the mean of both likenesses, by their shares.
+Two embedders may be joined: a text's vectors are concatenated, so that texts are near if both find
+them near. Their vectors are never compared with each other: each part meets the same part of
+another vector, and the product of two joined vectors is the mean of both similarities, by their
+shares.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _DIMENSIONS = 256
 _MOST_CHARACTERS = 20_000
 """Of one text: its vector is a mean, which what follows changes little."""
 _FEW_WORDS, _LONGEST_WORD = 400, 40
-"""Of a query: what is longer is a document or data, whose words are not worth remembering."""
+"""Words and characters of a query: longer ones are documents or data, not worth caching."""
 _MINILM_SHARE = 0.5
 """Of the likeness of a tool, where WordLlama has the rest: see docs/discussions/tools.md."""
 
@@ -68,10 +69,10 @@ def open_embedder() -> Embedder | None:
 
 
 def recall_embedder(settings: Settings) -> Embedder | None:
-    """By which meaning recall goes, as the settings say; None: by words alone.
+    """Return the embedder of recall, from the settings; None for words only.
 
     Raises:
-        SettingsError: MiniLM is asked for, and not installed.
+        SettingsError: MiniLM is selected, and not installed.
     """
     chosen = settings.embedder
     if chosen == "words":
@@ -80,12 +81,12 @@ def recall_embedder(settings: Settings) -> Embedder | None:
 
 
 def tool_embedder(settings: Settings) -> Embedder | None:
-    """By which meaning tools are searched, as the settings say; None: by words alone.
+    """Return the embedder of the tool search, from the settings; None for words only.
 
-    MiniLM stands beside WordLlama, where that is installed: what both find near is nearer.
+    MiniLM is combined with WordLlama, if that is installed.
 
     Raises:
-        SettingsError: MiniLM is asked for, and not installed.
+        SettingsError: MiniLM is selected, and not installed.
     """
     chosen = settings.embedder
     if chosen == "words":
@@ -126,7 +127,7 @@ def _mean(text: str) -> list[float]:
     query is embedded with its clauses, whose words are its own: these are taken apart once.
     """
     words = text.split()
-    # No token of its vocabulary goes on from a word to the next; several spaces may be one.
+    # No token of its vocabulary spans two words; several spaces may be one token.
     plain = len(words) < _FEW_WORDS and " ".join(words) == text
     plain = plain and max(map(len, words), default=0) <= _LONGEST_WORD
     tokens = list(chain.from_iterable(map(_tokens, words))) if plain else _encoded(text)
@@ -139,7 +140,7 @@ def _mean(text: str) -> list[float]:
 
 @lru_cache(maxsize=32_768)
 def _tokens(word: str) -> Sequence[int]:
-    """The tokens of a word; questions are made of few."""
+    """Return the tokens of a word; questions have few words."""
     return tuple(_encoded(word))
 
 
@@ -162,9 +163,9 @@ def _weights() -> Any:
 
 @contextmanager
 def _logging_as_it_is() -> Iterator[None]:
-    """Undo what the import does to logging: it would have every package write all it has to tell.
+    """Undo the import's change of logging, which would let every package log everything.
 
-    HTTP clients write whole addresses then, with the keys in them.
+    HTTP clients would then log whole addresses, with the keys in them.
     """
     root = logging.getLogger()
     level, handlers = root.level, list(root.handlers)

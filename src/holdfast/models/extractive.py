@@ -1,8 +1,7 @@
-"""The offline model: it quotes what a conversation holds on the question, and thinks nothing.
+"""The offline model: it quotes passages of the conversation about the question.
 
-extractive: after sources; the proxy's offline answers are made of it. Pure: the same conversation
-gets the same answer. It cannot fail: where there is nothing to quote it says so, and what there is
-instead.
+The proxy's offline answers use it. Pure: the same conversation gets the same answer. It cannot
+fail: without passages to quote it reports that.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ INTRODUCTION = (
 _MOST_QUOTES = 5
 _LONGEST_QUOTE = 400
 _AROUND = 1
-"""Lines shown before and behind the one that bears on the question."""
+"""Lines shown before and after the relevant one."""
 _MOST_OPENINGS = 2
 """Openings for one question, one after the other."""
 _ANSWERED = 0.6
@@ -60,7 +59,7 @@ class Opening(msgspec.Struct, frozen=True):
 
 
 class Spoken(msgspec.Struct, frozen=True, kw_only=True):
-    """What the model says: openings first, and text once it has seen them."""
+    """The model's answer: openings first, and text once it has seen them."""
 
     pieces: tuple[str, ...] = ()
     openings: tuple[Opening, ...] = ()
@@ -89,7 +88,7 @@ def answer(conversation: Conversation, *, expansion_tool: str | None = None) -> 
     `expansion_tool` is the name of the tool that opens refs, if the request offers it.
     """
     question = asked(conversation.messages)
-    # What this model said before are quotations of what stands there anyway.
+    # The model's earlier answers only quote the conversation.
     texts = [
         text
         for text in held(conversation, question, expansion_tool)
@@ -190,7 +189,7 @@ def _said(question: str, texts: Sequence[Held], candidates: Sequence[_Candidate]
         yield from _listing(texts)
         return
     opened = {text.opened for text in texts if text.opened}
-    # A citation shows no more than what was opened of its ref.
+    # A citation shows no more than the opened parts of its ref.
     superseded = {
         text for text in texts if not text.opened and not opened.isdisjoint(refs_in(text.text))
     }
@@ -242,7 +241,7 @@ def _listing(texts: Sequence[Held]) -> Iterator[str]:
 
 
 def _cut(text: str, most_tokens: int) -> str:
-    """The longest beginning that has at most so many tokens; never nothing."""
+    """Return the longest beginning of at most `most_tokens` tokens, never empty."""
     if count(text) <= most_tokens:
         return text
     ends = range(1, min(len(text), _LONGEST_TOKEN * most_tokens) + 1)

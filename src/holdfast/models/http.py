@@ -1,8 +1,8 @@
-"""Any provider that speaks OpenAI's Chat Completions, at any address.
+"""Any provider with OpenAI's Chat Completions, at any address.
 
-http: after protocol. One request, one answer, no redirects: the key goes to the address that the
-settings name, and nowhere else. What comes back is read up to a bound, and an answer that is no
-completion (a gateway's HTML page, half a JSON) is an error with a type.
+One request, one response, no redirects: the key is sent only to the address in the settings.
+Responses are read up to a limit, and one that is no completion (a gateway's HTML page, half a
+JSON) is a typed error.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from holdfast.errors import (
 from holdfast.models.protocol import Completion
 
 _MOST_BYTES = 4_194_304
-"""Of an answer. The longest summaries have some 100 KB; what has more is no summary."""
+"""Maximum bytes of a response: the longest summaries have some 100 KB."""
 _REASONING = 4_096
-"""Tokens beside the answer: OpenAI's models count what they think into the same limit."""
+"""Tokens besides the answer: OpenAI's models count thinking towards the same limit."""
 _AGAIN = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 522, 524, 529})
 """Statuses of a fault that may pass: those of HTTP, Cloudflare's, and Anthropic's `overloaded`."""
 
 
 class HttpModel:
-    """A model behind an address like OpenAI's."""
+    """A model at an address with OpenAI's API."""
 
     def __init__(
         self, name: str, model: str, *, url: str, key: str, window: int, timeout: float
@@ -74,7 +74,7 @@ class HttpModel:
                 fix="Raise summarization_timeout, or name a faster provider.",
             ) from None
         except (aiohttp.ClientError, OSError) as error:
-            # Its text may hold the address with what stands in it; the type says enough.
+            # Its text may contain the address; the type is enough.
             raise ModelUnavailableError(
                 f"the provider cannot be reached ({type(error).__name__})",
                 where=self.name,
@@ -92,7 +92,7 @@ class HttpModel:
         return _completion(data, self.name)
 
     async def _post(self, body: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
-        # What is asked for plain is read plain: a few KB of a compressed answer could become a GB.
+        # Compression is not accepted: a few KB of a compressed response could become a GB.
         async with (
             aiohttp.ClientSession(
                 auto_decompress=False, headers={"accept-encoding": "identity"}
@@ -120,7 +120,7 @@ def _chat_url(base: str) -> str:
 
 
 def _failure(status: int, headers: dict[str, str], name: str) -> ModelError:
-    """What a status means for whoever asked; the body may quote the prompt, so it is not told."""
+    """Return the error of a status; the body may quote the prompt, so it is left out."""
     what = f"the provider answered with status {status}"
     if status == 429:
         return ModelRateLimitedError(
@@ -142,7 +142,7 @@ def _fix(status: int) -> str:
 
 
 def retry_after(text: str) -> float | None:
-    """The seconds that a `Retry-After` asks for, as a number or a date; None if it says none."""
+    """Return the seconds of a `Retry-After`, given as a number or a date; None if it has none."""
     text = text.strip()[:40]
     if text.isdecimal():
         return float(text)

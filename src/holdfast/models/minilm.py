@@ -74,7 +74,7 @@ def _model() -> _Model:
     vocabulary.no_padding()
     vocabulary.enable_truncation(_MOST_TOKENS)
     options = onnxruntime.SessionOptions()
-    # One thread for each who asks: threads of its own would wait for each other on a busy machine.
+    # One thread per caller: its own thread pool would wait on a busy machine.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3  # errors: its warnings about the machine are nobody's concern
     weights = onnxruntime.InferenceSession(

@@ -1,7 +1,7 @@
-"""A model by its id: which transport reaches it, and with what.
+"""A model by its id: its transport and configuration.
 
-opening: the last of models. Nothing is asked here, and nothing slow imported: an id that can never
-work is told at once, all else when the model is first asked.
+Nothing is called here, and nothing slow imported: an invalid id fails at once, other errors come
+with the first call.
 
     extractive                     our own: it quotes
     [cli]claude:haiku              the program of that name, which must be installed

@@ -1,8 +1,7 @@
-"""What Holdfast needs of a model: to complete a prompt, or to place texts in a space of meaning.
+"""The interface of a model: completing a prompt, or embedding texts.
 
-protocol: the first word of models; it knows no provider. A model raises nothing but the branches of
-`ModelError`, whatever its transport does, and none of its errors holds a prompt, an answer or a
-key.
+A model raises only subclasses of `ModelError`, for any failure of its transport, and none of its
+errors contains a prompt, an answer or a key.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ from typing import NamedTuple, Protocol
 
 
 class Completion(NamedTuple):
-    """What a model said, and what it took."""
+    """A model's answer, and its usage."""
 
     text: str
     input_tokens: int = 0
     """As the provider reports them; 0 if it does not."""
     output_tokens: int = 0
     cost: float | None = None
-    """US dollars; None if neither the provider nor a price list says."""
+    """US dollars; None if neither the provider nor a price list has it."""
     model: str = ""
     """The model that answered, as the provider names it."""
     cut: bool = False
@@ -30,7 +29,7 @@ class Completion(NamedTuple):
 
 
 class CompletionModel(Protocol):
-    """A model that goes on from a prompt."""
+    """A model that completes prompts."""
 
     @property
     def name(self) -> str:
@@ -41,10 +40,10 @@ class CompletionModel(Protocol):
         """Tokens that a prompt and its answer may have together."""
 
     async def complete(self, prompt: str, *, system: str = "", max_tokens: int) -> Completion:
-        """Answer a prompt in at most so many tokens.
+        """Answer a prompt in at most `max_tokens` tokens.
 
         Raises:
-            ModelError: it gave no usable answer; the branch says whether to ask again.
+            ModelError: it gave no usable answer; the subclass tells whether to retry.
         """
 
 

@@ -21,7 +21,7 @@ from holdfast.models.protocol import Completion
 
 
 class PydanticModel:
-    """A model behind one of Pydantic AI's providers."""
+    """A model of one of Pydantic AI's providers."""
 
     def __init__(self, name: str, model: str, *, window: int, timeout: float) -> None:
         self.name = name
@@ -61,7 +61,7 @@ class PydanticModel:
         except exceptions.ContentFilterError:
             raise ModelRefusedError("the model declined to answer", where=self.name) from None
         except (exceptions.UserError, ImportError, ValueError):
-            # Its text may tell of keys: that of a missing one is the usual case.
+            # Its text may contain keys: a missing key is the usual case.
             raise ModelRefusedError(
                 "Pydantic AI cannot ask this provider",
                 where=self.name,

@@ -1,6 +1,6 @@
-"""What a conversation asks last, and what it holds that could answer.
+"""The last question of a conversation, and the texts that may answer it.
 
-sources: before extractive. It finds and labels; it chooses nothing.
+Finds and labels texts; it selects none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OPENED = re.compile(
     r"^\[(ref:[a-z0-9_]{1,40}:[0-9a-f]{16,64})\b(?: (lines? [\d-]++))?+[^\n]*+\n(`{3,}+)\n",
     re.M,
 )
-"""The first line of what was opened, and the fence behind which it stands."""
+"""The first line of an opened passage, and its opening fence."""
 _ITEM = re.compile(rf"^- ([^\n]*+(?:\n{INDENT}[^\n]*+)*+)", re.M)
 """A passage of an answer; its further lines are set in."""
 _PLACE_BEFORE = re.compile(
@@ -35,18 +35,18 @@ _PLACE_BEFORE = re.compile(
     r"|\$[^\n]*?|section: [^\n]*?): "
 )
 _LINES_BEHIND = re.compile(r" \((lines? [\d-]{1,30})\)\Z")
-"""Where a passage says its place: see `condense.places.labelled`."""
+"""The place at the end of a passage: see `condense.places.labelled`."""
 
 
 class Asked(NamedTuple):
-    """What the conversation asks last."""
+    """The last question of a conversation."""
 
     question: str
     """Empty if it asks nothing."""
     at: int
-    """The message it stands in; what is opened after it was opened for it."""
+    """Its message; later openings were made for it."""
     about: str = ""
-    """What the same message holds beside the question."""
+    """Other text of the same message."""
 
 
 class Held(NamedTuple):
@@ -55,11 +55,11 @@ class Held(NamedTuple):
     label: str
     text: str
     opened: str = ""
-    """The ref, if the text is what was opened of one."""
+    """The ref, if the text is an opened part of one."""
 
 
 def asked(messages: Sequence[Message]) -> Asked:
-    """The user's last words; those that the proxy adds to a last turn are no question."""
+    """Return the user's last question; text that the proxy adds to a last turn is none."""
     ending = final_turn_guidance(())
     for at in range(len(messages) - 1, -1, -1):
         if messages[at].role != "user":
@@ -73,7 +73,7 @@ def asked(messages: Sequence[Message]) -> Asked:
 
 
 def _taken_apart(text: str) -> tuple[str, str]:
-    """What a text asks, and what else it says: content, before the question or behind it."""
+    """Return the question in a text, and the content before or after it."""
     inside = enclosed(text)
     if inside.size:
         beside = (text[: inside.start].strip(), text[inside.stop :].strip())
@@ -130,7 +130,7 @@ def _result(block: ToolResult, name: str, tool: str | None) -> Held:
 
 
 def _is_said(block: Block, message: Message) -> bool:
-    """Whether somebody says something: an older question answers nothing."""
+    """Return whether a block is a message: an older question answers nothing."""
     if not isinstance(block, Text) or message.role not in ("user", "assistant"):
         return False
     text = block.text.strip()
@@ -143,9 +143,9 @@ def _who(message: Message, index: int) -> str:
 
 
 def passages(one: Held) -> Sequence[Passage]:
-    """The parts of a text, with their places in what it came from."""
+    """Return the parts of a text, with their places in its source."""
     if one.opened and (heading := _OPENED.match(one.text)):
-        # Nothing within has so many backticks: what is behind the second fence is no content.
+        # Nothing inside has that many backticks: text after the second fence is no content.
         page = one.text[heading.end() :].partition(heading[3])[0]
         return list(_items(page)) or [Passage(page, heading[2] or "")]
     source = Source(one.text.encode("utf-8", "replace"))
@@ -153,7 +153,7 @@ def passages(one: Held) -> Sequence[Passage]:
 
 
 def quotations(citation: str) -> list[str]:
-    """Return the passages that a citation quotes of its original, each behind its place."""
+    """Return the passages that a citation quotes of its original, each after its place."""
     return [f"{each.where}: {each.text}" for each in _items(citation)]
 
 
