@@ -1,7 +1,7 @@
-"""An agent in a process of its own, to be killed: `python -m tests.agent.mortal URL STORE LOG`.
+"""An agent in a process that gets killed: `python -m tests.agent.mortal URL STORE LOG`.
 
-It goes on from what the store holds, or begins; each tool says in the log that it has run, before
-its result is known to anybody. The last line of its output is its outcome.
+It resumes from the store, or begins. Each tool writes to the log when it has run, before its result
+is known. The last line of its output is its outcome.
 """
 
 from __future__ import annotations

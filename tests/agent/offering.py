@@ -1,7 +1,7 @@
-"""A server before a model whose template knows no tools: it tells of them, and has calls written.
+"""A server for a model whose template has no tools: it describes them and parses calls.
 
-What llama.cpp does for such models where it can: the tools stand in a system message, and what the
-model writes as a call is held to their schemas by a grammar.
+llama.cpp does the same for such models: the tools are in a system message, and a grammar forces
+calls to match their schemas.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def told(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def heard(answer: dict[str, Any], number: int) -> dict[str, Any]:
-    """The answer, with what is a call as one."""
+    """Return the answer, with a call parsed if it is one."""
     message = answer["choices"][0]["message"]
     try:
         call = json.loads(message["content"])
@@ -57,7 +57,7 @@ def heard(answer: dict[str, Any], number: int) -> dict[str, Any]:
 
 
 class Offering(NamedTuple):
-    """A server that offers tools to the model behind another."""
+    """A server that adds tools to a model without them."""
 
     url: str
     sizes: list[int]

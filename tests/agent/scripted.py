@@ -1,4 +1,4 @@
-"""Models of the tests: scripts that call tools and end, behind the providers' rules."""
+"""Models for tests: scripts that call tools and end, checked by the providers' rules."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def limit_of(window: int) -> int:
 
 
 def is_valid(messages: list[dict[str, Any]]) -> bool:
-    """Whether every call has one result, right behind its turn, and no result stands alone."""
+    """Return whether every call has one result, directly after its turn."""
     waiting: set[str] = set()
     for message in messages:
         if message["role"] == "tool":

@@ -275,7 +275,7 @@ def test_a_budget_that_is_used_up_still_ends_in_an_answer() -> None:
         task = "What is the value of line 7 of a.py?"
         outcome, agent = outcome_of(agent_of(upstream, budget=9_000, tools=[read_file]), task)
         assert (outcome.ending, outcome.why) == ("quoted", "budget")
-        assert "value 217" in outcome.text  # to the user's question, not to what the model was told
+        assert "value 217" in outcome.text  # to the user's question, not to guidance
         assert outcome.input_tokens + outcome.output_tokens <= 9_000
         assert is_valid(agent.messages)
 
@@ -283,7 +283,7 @@ def test_a_budget_that_is_used_up_still_ends_in_an_answer() -> None:
 def test_before_the_budget_is_used_up_the_model_ends_the_run_itself() -> None:
     def script(got: Any) -> Script:
         if "read_file" in got.tools:
-            # Another file each time: what stands above already would not be sent again.
+            # Another file each time: repeated lines would be replaced by a pointer.
             return calls(call("read_file", path=f"{len(got.value['messages'])}.py", lines=100))
         assert "budget of tokens" in got.value["messages"][-1]["content"]
         return reports("What I have read so far.")
@@ -296,7 +296,7 @@ def test_before_the_budget_is_used_up_the_model_ends_the_run_itself() -> None:
         assert outcome.turns > 2
         used = agent.budget.budget.total.used
         assert used <= 20_000
-        # It went on as long as it could: another turn as large would not have fitted.
+        # It ran as long as possible: another turn of that size would not have fitted.
         assert used + upstream.requests[-1].tokens + 1_000 > 20_000
 
 
@@ -422,7 +422,7 @@ def test_after_a_tool_that_failed_the_same_agent_resumes_and_counts_nothing_twic
             async with agent_of(upstream, tools=[fails]) as agent:
                 with pytest.raises(ToolFailureError):
                     await agent.run("Do it.")
-                # The last result is counted, and no request has gone out with it.
+                # The last result is counted, and no request has been sent with it.
                 assert agent.guard.counters.pending + agent.guard.counters.new > 0
                 return agent, await agent.resume()
 

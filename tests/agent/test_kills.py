@@ -1,4 +1,4 @@
-"""An agent that is killed with SIGKILL at any moment goes on in another process."""
+"""An agent killed with SIGKILL at any moment resumes in another process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.wire.responses.streams import Script
 
 ROOT = Path(__file__).parents[2]
 MOMENT_SECONDS = 0.05
-"""Death comes within so long of what was waited for: anywhere inside a step."""
+"""Maximum delay of the kill after the awaited request, so that it can hit any part of a step."""
 
 
 def turns_of(got: Any) -> int:
@@ -31,7 +31,7 @@ def turns_of(got: Any) -> int:
 
 
 def model(got: Any) -> Script:
-    """Read two parts in each turn, then answer: by what it is shown, for it may be asked again."""
+    """Read two parts in each turn, then answer. It decides by its messages only."""
     number = turns_of(got)
     if number >= TURNS:
         return says(ANSWER)
@@ -54,7 +54,7 @@ class Life:
         )
 
     def die(self, requests: int, seconds: float) -> None:
-        """Kill it a moment after so many of its requests, unless it has ended by then."""
+        """Kill it shortly after a number of its requests, unless it has ended by then."""
         deadline = time.monotonic() + 3 * PATIENCE
         while len(self.upstream.requests) < self._before + requests:
             if self._process.poll() is not None:
@@ -66,7 +66,7 @@ class Life:
         self._process.communicate()
 
     def outcome(self) -> dict[str, Any]:
-        """What it came to, when it has ended by itself."""
+        """Return its outcome, if it has ended by itself."""
         said, _ = self._process.communicate(timeout=3 * PATIENCE)
         assert self._process.returncode == 0
         value: dict[str, Any] = json.loads(said.splitlines()[-1])
@@ -84,7 +84,7 @@ def besieged(folder: Path, chance: random.Random, kills: int) -> None:
         again = Life(upstream, folder).outcome()
         assert upstream.refused == []
         assert all(got.tokens <= limit_of(WINDOW) for got in upstream.requests)
-    assert again == outcome  # what has ended is told again, and nobody is asked
+    assert again == outcome  # a finished run repeats its outcome without a request
     messages = outcome["messages"]
     assert (outcome["text"], outcome["ending"]) == (ANSWER, "answered")
     assert is_valid(messages)
@@ -102,7 +102,7 @@ def _assert_each_output_once(messages: list[dict[str, Any]], ran: list[str]) -> 
     outputs = [text.split(" line ")[0] for text in results if text != INTERRUPTED]
     assert len(results) == 2 * TURNS
     assert len(set(outputs)) == len(outputs)
-    assert len(set(ran)) == len(ran)  # what may have taken effect is not done again
+    assert len(set(ran)) == len(ran)  # calls that may have had an effect are not repeated
     assert set(outputs) <= set(ran)
 
 

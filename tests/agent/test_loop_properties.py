@@ -66,7 +66,7 @@ class Stage:
         self.play = play
         self.counts: list[tuple[int, list[str]]] = []
         self.rebased_at = 0
-        """Messages that are counted as old: what came before is not new."""
+        """Messages that are counted as old."""
         self.started = asyncio.Event()
         self._turns = iter(play.turns)
         self._tools = 0
@@ -85,14 +85,14 @@ class Stage:
         return "\n".join([f"result {seed}:", *values])
 
     def speak(self, got: Got) -> Script:
-        """What the script says next; a model can only call what it is offered."""
+        """Return the script's next turn; a model can only call tools that it is offered."""
         sizes = next(self._turns, None) if "fetch" in got.tools else None
         if sizes is None:
             return reports("The end.") if self.play.ends_by_report else says("The end.")
         return calls(*(call("fetch", lines=size, seed=next(self._seeds)) for size in sizes))
 
     def hear(self, message: GuardMessage, agent: Agent) -> None:
-        """Note what is counted as new when a request goes out, and the texts that are."""
+        """Record the tokens counted as new when a request is sent, and their texts."""
         if isinstance(message, RequestMetrics) and message.new_tokens:
             later = agent.messages[self.rebased_at :]
             since = list(takewhile(lambda m: m["role"] != "assistant", reversed(later)))
@@ -114,7 +114,7 @@ class Stage:
 
 
 async def played(stage: Stage, agent: Agent) -> Outcome | None:
-    """The outcome of a run that is cancelled and goes on as the play says; None after an error."""
+    """Return the outcome of a run that the script cancels and resumes; None for an error."""
     async with agent:
         stage.watch(agent)
         running = asyncio.create_task(agent.run("Fetch all there is."))
@@ -168,9 +168,9 @@ def check(play: Play) -> None:
 
 
 def _assert_counted_once(agent: Agent, stage: Stage) -> None:
-    """What the guard holds new since the last turn is what came since then, neither less nor twice.
+    """Check that the guard counts exactly the messages since the last turn as new.
 
-    The guard counts for the dearer of two targets, and a few tokens for each message.
+    The guard counts for the more expensive of two targets, and a few tokens per message.
     """
     results = [m for m in agent.messages if m["role"] == "tool"]
     assert len({m["tool_call_id"] for m in results}) == len(results)

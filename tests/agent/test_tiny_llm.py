@@ -1,8 +1,8 @@
 """A real language model as an agent with two tools: its small context is never exceeded.
 
-SmolLM2 with 135 million parameters, as in `tests/surfaces/proxy`. Its template knows no
-tools: `offering.py` tells of them, and has it call one for each task. Its words are not judged;
-that every request fits by its own count, every call is answered and every run ends, is.
+SmolLM2 with 135 million parameters, as in `tests/surfaces/proxy`. Its template has no tools:
+`offering.py` describes them and makes it call one for each task. Its words are not judged. Every
+request must fit by the model's own count, every call must be answered and every run must end.
 """
 
 from __future__ import annotations

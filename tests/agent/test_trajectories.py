@@ -1,4 +1,4 @@
-"""Recorded agents, told again through the loop at a window of 16,000: all end, none over."""
+"""Recorded agents, replayed through the loop with a window of 16,000: all end, none exceeds it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Recording:
         return AgentTool(name=name, description="A tool.", parameters=parameters, run=run)
 
     def speak(self, got: Got) -> Script:
-        """The next recorded turn whose calls can be made; the end behind the last."""
+        """Return the next recorded turn whose calls can be made, or the end after the last one."""
         while self._turns:
             turn = self._turns.popleft()
             calls = [c for c in turn.get("tool_calls") or () if c["function"]["name"] in got.tools]
@@ -101,7 +101,7 @@ async def replayed(recording: Recording, upstream: Upstream) -> tuple[Outcome, A
 
 
 def replay(most: int) -> Counter[str]:
-    """Replay so many recordings, spread over all of them: how they ended."""
+    """Replay a number of recordings, spread over all of them, and return how they ended."""
     records = [r for r in trajectories() if any(m.get("tool_calls") for m in r["messages"])]
     endings: Counter[str] = Counter()
     for record in records[:: max(len(records) // most, 1)][:most]:

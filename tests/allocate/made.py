@@ -53,7 +53,7 @@ _HEADING = re.compile(
 
 
 def read_prompt(text: str) -> dict[str, Shown]:
-    """The parts of a prompt, by their names: a line in brackets, then what stands in fences."""
+    """Return the parts of a prompt by name: a line in brackets, then the fenced text."""
     shown: dict[str, Shown] = {}
     lines = text.split("\n")
     at = 0

@@ -1,6 +1,6 @@
-"""Summarisers of the tests: one that keeps its word, and one that keeps none.
+"""Summarisers for tests: a correct one, and one that breaks every promise.
 
-They stand for somebody else's model, so that what allocation does about a bad one can be seen.
+They replace a foreign model, to show how allocation handles a bad one.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Honest:
 
 
 class Moody(Honest):
-    """Lies about lengths and levels, says nothing, too much, or fails; the same for a seed."""
+    """Returns wrong lengths, wrong levels or bad texts, or fails; equal for equal seeds."""
 
     name = "moody"
 

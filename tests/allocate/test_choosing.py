@@ -86,7 +86,7 @@ def test_floors_keep_the_weightiest_or_the_cheapest() -> None:
     assert heaviest_floors([[DROPPED], FULL], [0.9, 0.1], 1) == [
         0,
         1,
-    ]  # what has no form cannot stay
+    ]  # without a form it cannot stay
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -119,7 +119,7 @@ def test_a_larger_room_is_never_worth_less(
 def test_the_best_total_misses_the_optimum_by_less_than_one_step(
     ladders: list[list[Option]], room: int
 ) -> None:
-    """What the greedy walk leaves is less than the worth of one step that did not fit."""
+    """The greedy choice loses less than the worth of one step that did not fit."""
     choices = itertools.product(*(range(len(options)) for options in ladders))
     fitting = (list(c) for c in choices if total_cost(ladders, list(c)) <= room)
     optimum = max(worth_of(ladders, choice) for choice in fitting)

@@ -1,4 +1,4 @@
-"""Allocation: a prompt that fits, whatever the summariser does (000-42 to 53, X03, C9, C10)."""
+"""Allocation: a prompt that fits with any summariser."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_choice_is_made_again_with_the_real_lengths() -> None:
 
 
 def test_one_odd_summary_does_not_make_the_others_tiny() -> None:
-    """A page of one sentence, sixty times over, is said in eleven words; that tells of no other."""
+    """A page that repeats one sentence has a short summary, which predicts no other."""
 
     class Odd(Honest):
         def length(self, content: str, level: SummarizationLevel, budget: int | None) -> int:
@@ -357,7 +357,7 @@ Run = Callable[[Coroutine[Any, Any, AllocationResult]], AllocationResult]
 def check_the_budget(
     items: list[ContentItem], budget: int, strategy: str, seed: int, config: Settings, run: Run
 ) -> None:
-    """Within the budget as counted on the text, and as the record says; or a clear error."""
+    """Check that the counted prompt is within the budget, or that a clear error is raised."""
     count = count_words if seed % 2 else token_counter("")
     manager = ContextBudgetManager(config, Moody(seed), count=count)
     try:
@@ -370,7 +370,7 @@ def check_the_budget(
 
 
 def check_the_record(items: list[ContentItem], result: AllocationResult, config: Settings) -> None:
-    """Every item has one record, equal to what the prompt shows of it."""
+    """Check that every item has one record, which equals its part of the prompt."""
     shown = read_prompt(result.text)
     records = {record.source_id: record for record in result.fidelity_metadata.values()}
     assert set(records) == {each.source_id for each in items}

@@ -1,4 +1,4 @@
-"""Fidelity: what the record says is what stands in the prompt (000-67 to 70, 102, X02, X05)."""
+"""Fidelity: the record describes the prompt."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def tokens(messages: list[dict[str, Any]]) -> int:
 
 
 def conversation(steps: list[Any], store: ContentStore, *, cited: bool) -> list[dict[str, Any]]:
-    """What an agent's conversation holds after all its actions, one in each turn."""
+    """Return an agent's conversation after all its actions, one per turn."""
 
     async def work() -> list[dict[str, Any]]:
         messages: list[dict[str, Any]] = [{"role": "user", "content": TASK}]

@@ -1,8 +1,7 @@
-"""One task for every framework, and what is asked of the requests that came of it.
+"""One task for every framework, and checks of its requests.
 
-The model reads sixty logs one after the other; then it is asked for a line of an early one. It
-answers with what it was shown, or opens what it was told it can open: a line that is lost on the
-way is an answer that differs.
+The model reads sixty logs one after the other and is then asked for a line of an early one. It
+answers from its messages, or opens a citation: a lost line gives a different answer.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _LISTS = {"openai-chat": ("messages", chat_rules), "gemini": ("contents", gemini
 
 
 def code(number: int, step: int) -> str:
-    """What stands in a line; nobody can guess it."""
+    """Return the content of a line, which cannot be guessed."""
     return hashlib.sha256(f"{number} {step}".encode()).hexdigest()[:8]
 
 
@@ -45,7 +44,7 @@ ANSWER = f"The code is {code(3, 71)}."
 
 
 class Move(NamedTuple):
-    """What the model does next: it calls a tool, or says something."""
+    """Return the model's next turn: a tool call or an answer."""
 
     tool: str = ""
     arguments: Mapping[str, Any] = {}
@@ -101,7 +100,7 @@ class Broken(SqliteStore):
 
 
 async def check_record(engine: Holdfast, requests: int) -> None:
-    """What was asked can be rebuilt from the record, and what was cited is there to the byte."""
+    """Check that requests can be rebuilt and cited contents are stored exactly."""
     [record] = await engine.store.sessions(engine.scope)
     assert record.turns == requests
     session = await engine.session(record.session).load()

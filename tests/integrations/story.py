@@ -1,7 +1,7 @@
 """A run of sixty calls with large results, and a model that must read each of them.
 
-The model keeps what it has read, as a person would note it down: so its answer is the same whether
-a result is shown whole or has to be opened, and wrong if anything is lost.
+The model notes what it reads. So its answer is the same whether a result is complete or cited, and
+wrong if anything is lost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def read_log(number: int) -> str:
 
 
 def _place(number: int) -> int:
-    """The line of a log that matters: nothing tells it from the others."""
+    """Return the important line of a log, which looks like the others."""
     return 120 + number
 
 
@@ -33,7 +33,7 @@ ANSWER = f"The sum is {sum(_place(n) * 31 + n * 37 for n in range(CALLS))}."
 
 
 class Reader:
-    """What the model does next, by what the last tool result shows."""
+    """Return the model's next turn, from the last tool result."""
 
     def __init__(self) -> None:
         self.sums: dict[int, int] = {}

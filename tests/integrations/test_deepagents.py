@@ -21,7 +21,7 @@ from tests.integrations.test_langchain import recounted, refused, scripted
 
 @pytest.fixture(params=["ours", "theirs"])
 def backend(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """Both: what the checks expect of ours, deepagents' own gives too."""
+    """Run checks on both backends: ours must behave like deepagents' own."""
     with Host("memory:") as host:
         if request.param == "ours":
             yield HoldfastBackend(host)
@@ -111,7 +111,7 @@ def test_every_ref_is_a_file_that_nobody_can_change() -> None:
 
 def test_a_deep_agent_ends_in_the_same_answer_as_without_a_window() -> None:
     model = scripted()
-    # deepagents' own summaries would read the whole state at a window of its own.
+    # deepagents' own summaries would read the whole state at their own window.
     model.profile = {"max_input_tokens": 10_000_000}
     with Host("memory:") as host:
         mounted = CompositeBackend(StateBackend(), routes={"/holdfast/": HoldfastBackend(host)})

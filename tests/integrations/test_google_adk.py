@@ -1,4 +1,4 @@
-"""Google ADK through a model of its own kind: the promises, as an app's requests keep them."""
+"""Google ADK with a model class of its interface: the promises hold for an app's requests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.integrations.reading import (
     read_log,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # ADK warns of its own experiments
+pytestmark = pytest.mark.filterwarnings("ignore")  # ADK warns about its experiments
 MODEL = "gemini-2.5-flash"
 
 
@@ -42,7 +42,7 @@ def json_of(value: Any) -> Any:
 
 
 class Scripted(BaseLlm):
-    """A model that does what a reader decides."""
+    """A model that does what a `Reader` decides."""
 
     model: str = MODEL
     reader: Any

@@ -29,7 +29,7 @@ from tests.provider.tokens import least_tokens
 
 
 class Scripted(GenericFakeChatModel):
-    """LangChain's fake model, which says what a reader would, and keeps what it was sent."""
+    """LangChain's fake model, which answers like a `Reader` and records its requests."""
 
     messages: Any = iter(())
     model_name: str = "gpt-4o"
@@ -70,7 +70,7 @@ def recounted(messages: Sequence[BaseMessage], tools: Any = ()) -> int:
 
 
 def refused(messages: Sequence[BaseMessage]) -> list[str]:
-    """What the provider of the tests would not take."""
+    """Return the violations of the provider's rules."""
     return list(violations(body(messages), "gpt-4o"))
 
 
@@ -83,7 +83,7 @@ def run(middleware: Sequence[Any], model: Scripted, **config: Any) -> list[BaseM
 
 
 def original(host: Host, ref: str) -> str:
-    """What was stored under a ref."""
+    """Return the content stored under a ref."""
     stored = host.run(lambda engine: engine.store.get(engine.scope, ref))
     assert stored is not None
     return stored.data.decode()

@@ -28,7 +28,7 @@ from tests.integrations.reading import (
     read_log,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns of its own parts
+pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about its own code
 TOOL = {
     "type": "function",
     "function": {
@@ -41,7 +41,7 @@ TOOL = {
 
 @asynccontextmanager
 async def upstream(reader: Reader) -> AsyncIterator[str]:
-    """A provider that answers with what a reader decides."""
+    """A provider that answers with a `Reader`'s decisions."""
 
     async def complete(request: web.Request) -> web.Response:
         body = await request.json()

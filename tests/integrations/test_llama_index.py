@@ -1,4 +1,4 @@
-"""LlamaIndex through a model of its own kind: an agent whose requests fit, a block that recalls."""
+"""LlamaIndex with a fake model: an agent whose requests fit, and a block with recall."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # LlamaIndex's workflows warn
 
 
 class Scripted(MockLLM, FunctionCallingLLM):
-    """A model that does what a reader decides."""
+    """A model that does what a `Reader` decides."""
 
     _reader: Any = PrivateAttr()
 

@@ -1,4 +1,4 @@
-"""The OpenAI Agents SDK with our session, filter and tools, and a model of its own interface."""
+"""The OpenAI Agents SDK with our session, filter and tools, and a model class of its interface."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.provider.tokens import least_tokens
 
 
 class Scripted(Model):
-    """Says what a reader would, and keeps what it was sent."""
+    """Answers like a `Reader` and records its requests."""
 
     def __init__(self) -> None:
         self.reader = Reader()

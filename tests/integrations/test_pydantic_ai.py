@@ -177,7 +177,7 @@ def test_every_kind_of_part_is_written_and_an_edited_one_read_back() -> None:
     [shorter] = form.read([({**value, "content": "I l…"}, response)])
     assert [type(part) for part in shorter.parts] == [ThinkingPart, TextPart, ToolCallPart]
     assert (shorter.parts[0], shorter.parts[2]) == (response.parts[0], response.parts[2])
-    assert shorter.parts[0] is response.parts[0]  # with its signature, whatever is said behind it
+    assert shorter.parts[0] is response.parts[0]  # with its signature, before any later text
     [unbound] = form.read([({**value, "reasoning_content": None}, response)])
     assert [type(part) for part in unbound.parts] == [TextPart, ToolCallPart]
     [digest] = form.read([({"role": "user", "content": "[Folded: 3 messages]"}, None)])

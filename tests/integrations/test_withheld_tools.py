@@ -1,4 +1,4 @@
-"""The tools that a fitted call may still offer are those that each framework offers."""
+"""The tools left in a fitted call are exactly those that each framework offers."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ CITIES = "Dresden Prag Wien Bonn Genf Lyon Turin Porto Gent Oslo Riga Brno Graz 
 
 
 def texts(number: int, *, seed: int = 0, paragraphs: int = 6) -> list[SourceText]:
-    """Sources that each tell of a city's bridge, in words of their own."""
+    """Return sources that each describe a city's bridge in different words."""
     chance = random.Random(seed)
     sources = []
     for n in range(number):
@@ -75,7 +75,7 @@ class Dying(SqliteStore):
 
     @classmethod
     def after(cls, entries: int) -> Dying:
-        """Return a store that dies after so many entries."""
+        """Return a store that fails after a number of journal entries."""
         store = cls.in_memory()
         store.left = entries
         return store
@@ -93,19 +93,19 @@ async def researched_in(
     settings: Settings | None = None,
     **options: Any,
 ) -> ResearchResult:
-    """What a research comes to, in a loop that runs."""
+    """Return the result of a research run, in a running loop."""
     engine = Holdfast(store or open_memory())
     chosen = Options(**({"now": NOW} | options))
     return await conduct(question, sources, engine, settings or Settings(), chosen)
 
 
 def researched(question: str, sources: Sequence[Any], **how: Any) -> ResearchResult:
-    """What a research comes to."""
+    """Return the result of a research run."""
     return asyncio.run(researched_in(question, sources, **how))
 
 
 def wrong_citations(report: Report, given: dict[str, str]) -> int:
-    """Citations that do not hold, judged by the texts that were given and nothing of ours."""
+    """Return citations that do not hold, judged by the given texts without our code."""
     wrong = 0
     names = {source.id: source.path for source in report.sources}
     for finding in report.findings:

@@ -1,8 +1,8 @@
-"""Researches that kill themselves: `python -m tests.researching.mortal FOLDER EVERY`.
+"""Research runs that kill themselves: `python -m tests.researching.mortal FOLDER EVERY`.
 
-Each life is a process of its own, forked before any thread was started, on a SQLite of its own. It
-dies by SIGKILL just before or just behind its n-th write; then another goes on with `resume`. Of
-each n the output has a line: who died, and whether the report is that of a life without a death.
+Each run is a process forked before any thread was started, on its own SQLite database. It dies by
+SIGKILL just before or after its n-th write; then another one resumes. For each n the output has a
+line: the process that died, and whether the report equals that of an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ async def live(folder: Path, name: str, *, writes: int, behind: bool, resume: bo
 
 
 def fork(folder: Path, name: str, *, writes: int = 0, behind: bool = False, resume: bool) -> int:
-    """A life in a process of its own; how it ended."""
+    """Run in a separate process and return how it ended."""
     child = os.fork()
     if child == 0:
         status = 1

@@ -1,6 +1,6 @@
-"""Pages of a real server: what is read, what is refused, and that nothing private is ever asked.
+"""Pages of a real server: which are read, which are refused; nothing private is requested.
 
-The servers listen on two addresses of this machine, of which one is allowed: it stands for the web.
+The servers listen on two addresses of this machine. The allowed one represents the web.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PAGE = "<html><head><title>Dams</title></head><body><p>The dam broke in 1911.</p
 
 
 class Pages:
-    """A server that keeps what it was asked for."""
+    """A server that records its requests."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -144,7 +144,7 @@ def test_a_redirect_to_a_private_address_is_never_asked() -> None:
 def test_a_name_that_turns_private_between_two_looks_leads_nowhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """DNS rebinding: the connection goes to the address that was checked, not to a second one."""
+    """DNS rebinding: the connection uses the checked address, not a second one."""
     addresses = [[WEB], [PRIVATE], [WEB, PRIVATE]]
     looked_up: list[str] = []
     real = socket.getaddrinfo

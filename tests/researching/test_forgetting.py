@@ -1,4 +1,4 @@
-"""Runs that are over: what only they used goes, and what others need stays and still verifies."""
+"""Deleted runs: contents that only they used are deleted, shared contents stay and still verify."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_sources_of_a_discarded_run_stay_for_an_hour() -> None:
     clock.advance(HOUR - 1)
     assert swept(store) == 0
     assert not faults(left, store)
-    clock.advance(2 * HOUR)  # what was opened to be verified is new for an hour
+    clock.advance(2 * HOUR)  # contents opened for the verification count as new for an hour
     assert swept(store) == 3
     assert faults(left, store)
     assert not faults(stays, store)

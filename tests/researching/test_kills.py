@@ -1,4 +1,4 @@
-"""A research that is killed with SIGKILL, wherever it is, ends with the same report."""
+"""A research run killed with SIGKILL at any point ends with the same report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ questions, refined, synthesised."""
 
 
 def besieged(folder: Path, every: int) -> int:
-    """How often a research was killed, at every so many writes, and went on to the same report."""
+    """Return how often a run was killed and resumed to the same report."""
     command = [sys.executable, "-m", "tests.researching.mortal", str(folder), str(every)]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False

@@ -84,7 +84,7 @@ def test_fifty_actions_do_not_exhaust_200_000_tokens(
 
 
 def test_what_is_retrieved_is_what_was_cited() -> None:
-    """Case 2: excerpts are about the terms that were asked for, and stand in their source."""
+    """Case 2: excerpts are about the requested terms and occur in their source."""
     sources = texts(6, paragraphs=100)
     model = Opener(window=8_000)
     researched("How long were they?", sources, model=model)
@@ -98,7 +98,7 @@ def test_what_is_retrieved_is_what_was_cited() -> None:
 
 
 def _excerpts(shown: str) -> list[tuple[str, str]]:
-    """The excerpts in what was opened, as the model sees them, and where they stand."""
+    """Return the excerpts of an opened content, as the model sees them, with their places."""
     results: list[Any] = json.loads(shown[shown.index("[") : shown.rindex("]") + 1])
     opened = [json.loads(result["message"]) for result in results if result["success"]]
     return [(each["text"], each["location"]) for answer in opened for each in answer["excerpts"]]

@@ -1,4 +1,4 @@
-"""Reports: every claim is quoted as it stands, whoever lies; budgets hold; a killed run goes on."""
+"""Reports: every claim is an exact quotation with any model, budgets hold, killed runs resume."""
 
 from __future__ import annotations
 
@@ -465,7 +465,7 @@ def test_fifty_sources_in_a_small_window_end_in_a_report_with_the_prompts_fideli
     done = researched(
         "How long was the bridge of Wien17?", texts(50), settings=settings, model=model
     )
-    assert done.report.findings  # the model said nothing usable: quotations stand there
+    assert done.report.findings  # the model gave nothing usable: quotations replace it
     assert all(
         count(p) + count(s) <= 3_500 for p, s in zip(model.prompts, model.systems, strict=True)
     )

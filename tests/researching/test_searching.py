@@ -24,7 +24,7 @@ PLAIN = SourceText("notes.md", "The dam of Gent broke after eleven days of rain.
 
 
 class Service:
-    """A search service: keeps how it was asked, answers as it is told."""
+    """A search service that records its requests and returns scripted answers."""
 
     def __init__(self, results: Any, status: int = 200) -> None:
         self.asked: list[tuple[str, str, dict[str, str], dict[str, Any]]] = []
@@ -140,7 +140,7 @@ def test_a_provider_without_its_address_or_key_is_told() -> None:
 
 
 def found_by(service: Service, **how: Any) -> ResearchResult:
-    """A research with one source of its own and a search beside it."""
+    """Run a research with one given source and a web search."""
 
     async def work(url: str) -> ResearchResult:
         return await researched_in(
@@ -192,7 +192,7 @@ def test_a_hit_names_the_content_of_its_page_once_it_was_fetched() -> None:
 
 def test_a_run_that_goes_on_reads_what_the_search_named_and_does_not_search_again() -> None:
     store, service = Dying.after(3), Service({"results": [{"url": "http://127.0.0.1:9/private"}]})
-    with pytest.raises(StoreUnavailableError):  # behind: begun, planned, searched
+    with pytest.raises(StoreUnavailableError):  # after begun, planned, searched
         found_by(service, store=store)
     store.left = -1
     other = Service({"results": [{"url": "http://127.0.0.1:9/other"}]})

@@ -1,4 +1,4 @@
-"""What becomes of what is given: read, stored once, or told why not; the rest goes on."""
+"""The outcome of each given source: read, stored once, or skipped with a reason."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PRIVATE = (
 
 
 def notes(folder: Path) -> dict[str, str]:
-    """What the table of sources says of each file in a folder."""
+    """Return the notes in the table of sources for the files of a folder."""
     state = researched("What failed in June?", [folder]).state
     return {Path(entry.name).name: f"{entry.status}: {entry.note}" for entry in state.sources}
 
@@ -76,7 +76,8 @@ def test_links_are_followed_within_the_folder_and_not_out_of_it(tmp_path: Path) 
     assert "a link out of the folder" in told["to_folder"]
     assert "the same text" in told["within"] or "the same text" in told["note.md"]
     assert "key.pem" not in told
-    assert notes(folder / "to_file") == {"to_file": "read: "}  # who names a link wants its target
+    # a user who names a link wants its target
+    assert notes(folder / "to_file") == {"to_file": "read: "}
 
 
 def test_formats_are_read_with_pages_titles_and_dates(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""A real language model that researches: it is asked what fits, and nothing it invents stays.
+"""Research with a real language model: its requests fit, and nothing it invents is in the report.
 
-Which model it is, tests/support/tiny_llm.py says. Its words are not judged; the report is.
+tests/support/tiny_llm.py names the model. Its words are not judged; the report is.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def model() -> Iterator[str]:
 
 
 class Recorded:
-    """A model, and what its server says of each request."""
+    """Run a model and record what its server reports about each request."""
 
     def __init__(self, model: CompletionModel) -> None:
         self.name, self.window = model.name, model.window

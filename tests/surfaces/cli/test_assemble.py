@@ -1,4 +1,4 @@
-"""`holdfast memory assemble` and `memory compare`: what they print; they change nothing."""
+"""`holdfast memory assemble` and `memory compare`: their output; they change nothing."""
 
 from __future__ import annotations
 

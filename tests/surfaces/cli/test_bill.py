@@ -1,4 +1,4 @@
-"""The bill of `holdfast wrap`: the same run has the same bill, and it says what went wrong."""
+"""The bill of `holdfast wrap`: equal for equal runs, with failures listed."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def reading(got: Got) -> Script:
 
 
 def bill_of(folder: Path, upstream: Upstream, key: str = "key-of-the-test") -> str:
-    """Run the agent once; what stands in the terminal behind its own output."""
+    """Run the agent once and return the terminal's text after its own output."""
     (folder / "agent.py").write_text(AGENT)
     done = run_process(
         *("wrap", "--store", f"sqlite:///{folder}/wrapped.db"),

@@ -283,7 +283,7 @@ def test_tour_cites_opens_fits_and_sums_up_what_it_saved(
     assert result.out.count(f"ERROR tides row={FAILED}") == 2  # in the citation, and opened
     assert "The request breaks no rule of the provider." in result.out
     assert "bytes, identical." in result.out
-    assert set(cli.folder.rglob("*")) == before  # no store is left behind
+    assert set(cli.folder.rglob("*")) == before  # no store was created
 
 
 def test_log_of_the_tour_has_one_line_that_matters() -> None:

@@ -1,4 +1,4 @@
-"""`holdfast cite`: what it prints, and what it stores."""
+"""`holdfast cite`: its output and stored contents."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_what_of_a_folder_could_not_be_read_is_named_with_the_reason(cli: Cli) -
 
     read_bytes = Path.read_bytes
 
-    def refused(path: Path) -> bytes:  # tests may run as root, who may read everything
+    def refused(path: Path) -> bytes:  # tests may run as root, which may read everything
         if path.name == "locked.txt":
             raise PermissionError(13, "Permission denied")
         return read_bytes(path)

@@ -1,4 +1,4 @@
-"""`holdfast store erase` and `gc --retain-days`: what goes, what is said, and who is asked."""
+"""`holdfast store erase` and `gc --retain-days`: deleted records, output and confirmation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The help of every command, and what a wrong name is answered."""
+"""The help of every command, and the error for a wrong name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Options that choose among what a store holds: each says which records a command prints.
+"""Options that choose records of a store: each determines the records that a command prints.
 
-Every kind of record is there twice or more, with an animal's name in each, which differ in all that
-an option may ask for.
+Every kind of record exists at least twice, with an animal's name in each, and they differ in every
+value that an option can select.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def run(cli: Cli, filled: Path, *arguments: str) -> str:
     result = cli(*arguments, "--store", f"sqlite:///{file}", "--output", "json")
     assert result.code == 0, result.err
     printed = result.json
-    # Beside the jobs stand figures of the queue, whatever was asked.
+    # Figures of the queue are printed with the jobs for any selection.
     return json.dumps(printed["jobs"] if arguments[0] == "jobs" else printed)
 
 

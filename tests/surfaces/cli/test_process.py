@@ -1,4 +1,4 @@
-"""What only a process of its own can show: terminals, pipes, signals, start-up."""
+"""Tests that need a separate process: terminals, pipes, signals, start-up."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run_in_terminal(*arguments: str, folder: Path, **variables: str) -> str:
     while select.select([ours], [], [], 60)[0]:
         try:
             chunk = os.read(ours, 65536)
-        except OSError:  # Linux says so when the other end has closed
+        except OSError:  # Linux raises it when the other end has closed
             break
         if not chunk:
             break

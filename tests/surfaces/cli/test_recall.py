@@ -66,7 +66,8 @@ def test_nothing_is_read_again_that_was_read_by_the_same(cli: Cli, store: str) -
 
 def test_forgetting_shows_what_would_go_before_it_goes(cli: Cli, store: str) -> None:
     forget = ("memory", "forget", "--store", store)
-    listed = cli(*forget, "a")  # as JSON, where the turns alone do not show whether they are gone
+    # as JSON, where the list of turns does not show whether they were deleted
+    listed = cli(*forget, "a")
     assert [turn["id"] for turn in listed.json] == ["a"]
     assert listed.err == "1 turn would be removed: add --yes.\n"
     assert "1 turn would be removed: add --yes." in cli(*forget, "a", "--output", "table").err

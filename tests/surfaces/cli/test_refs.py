@@ -1,4 +1,4 @@
-"""`holdfast store refs`: what was stored last."""
+"""`holdfast store refs`: the newest stored contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""holdfast research as a command: what it prints, and what a script can tell from it."""
+"""`holdfast research` as a command: its output and its exit codes for scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`holdfast serve`: what it says when it starts. The proxy itself: tests/surfaces/proxy."""
+"""`holdfast serve`: its output at the start. The proxy itself: tests/surfaces/proxy."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_the_table_has_a_row_for_each_and_one_for_all(cli: Cli) -> None:
     [total] = [line for line in drawn if line.startswith("total ")]
     for field in ("untouched", "input", "saved"):
         assert f"{totals[field]:,}" in total
-    # The offline model answered: no real money, and the list price is told apart from it.
+    # The offline model answered: no real money, and its list price is shown separately.
     assert total.split()[-2:] == ["-", "-"]
     assert (totals["cost"], totals["saved_cost"]) == (0.0, 0.0)
     demo = f"≈ ${dollars(totals['demo_cost'])}, ≈ ${dollars(totals['demo_saved_cost'])} less than"

@@ -1,4 +1,4 @@
-"""`holdfast store …`: what it says, and what it does to a store."""
+"""`holdfast store …`: its output and its effect on a store."""
 
 from __future__ import annotations
 

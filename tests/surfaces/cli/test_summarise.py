@@ -1,4 +1,4 @@
-"""`holdfast research summarise`: what it prints, what it stores, whom it asks."""
+"""`holdfast research summarise`: its output, stored contents and calls to models."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ TENANTS = ("default", "key-1", "key-2")
 
 @pytest.fixture
 def bodies(cli: Cli) -> dict[str, bytes]:
-    """A request of each tenant, in a session of its name, with a log of its own."""
+    """Send a request of each tenant, in a session with the tenant's name and a separate log."""
     bodies = {
         name: json.dumps(chat(log(90 + n, n), question=f"Is {name} well?")).encode()
         for n, name in enumerate(TENANTS)

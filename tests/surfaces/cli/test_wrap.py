@@ -1,4 +1,4 @@
-"""holdfast wrap: a program is pointed at a proxy of its own, and billed at its end."""
+"""`holdfast wrap`: a program gets a separate proxy and a bill at its end."""
 
 from __future__ import annotations
 

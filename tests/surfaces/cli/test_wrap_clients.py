@@ -1,4 +1,4 @@
-"""holdfast wrap: what Claude Code and Gemini CLI are told, as a program with their name sees it."""
+"""`holdfast wrap`: the environment that Claude Code and Gemini CLI are started with."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if "--dies" in sys.argv:
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, in a home of its own."""
+    """Return the current folder in a separate home."""
     folder = tmp_path / "work"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -40,7 +40,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def told(work: Path, program: str, **variables: str) -> ClientTarget:
-    """Return what a program is told when it is started with these variables."""
+    """Return the environment of a program that is started with these variables."""
     return pointed(program, URL, {"HOME": str(work.parent)} | variables)
 
 
@@ -127,7 +127,7 @@ def test_an_address_in_the_users_settings_becomes_the_upstream(work: Path) -> No
 
 
 def test_an_address_in_a_projects_settings_is_not_followed(work: Path) -> None:
-    """Whoever wrote a repository must not choose where keys are sent."""
+    """The author of a repository must not choose where keys are sent."""
     chosen = {"env": {"ANTHROPIC_BASE_URL": "https://gateway.example"}}
     write(work / ".claude" / "settings.json", chosen)
     assert told(work, "claude").arguments == ()

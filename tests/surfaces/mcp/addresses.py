@@ -47,7 +47,7 @@ async def listening(app: App, port: int = 0) -> AsyncIterator[str]:
 
 
 class Seen:
-    """Writes down what an application is sent, before it gets it."""
+    """Records the requests of an application before it gets them."""
 
     def __init__(self, app: App) -> None:
         self._app = app

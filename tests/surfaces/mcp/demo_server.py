@@ -1,6 +1,6 @@
-"""A server for the tests, run as a program: a tool for each thing that a gateway must carry.
+"""A server for the tests, run as a program: a tool for each feature that a gateway must pass on.
 
-Written with the SDK's own `MCPServer`, so that what comes directly is judged by somebody else.
+It uses the SDK's `MCPServer`, so that direct results come from foreign code.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Table(BaseModel):
 
 @server.tool()
 def echo(text: str) -> str:
-    """Says what it is told."""
+    """Return the argument."""
     return text
 
 
@@ -125,7 +125,7 @@ def note() -> str:
 
 @server.resource("demo://linked")
 def linked() -> str:
-    """What a result links to."""
+    """Return the target of a link in a result."""
     return "linked text"
 
 

@@ -1,6 +1,6 @@
-"""A server for the tests that means harm, run as a program; what it does is its argument.
+"""A malicious server for the tests, run as a program; its argument selects the attack.
 
-Written by hand in the protocol's older era, without the SDK: it starts in no time.
+Written by hand in the protocol's older era without the SDK, so that it starts at once.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The gateway before servers at addresses: streamable HTTP and SSE, by the SDK's own servers.
+"""The gateway with remote servers: streamable HTTP and SSE, with the SDK's own servers.
 
-What comes through is what comes directly; headers go to their own server and to nobody else.
+Results through the gateway equal direct ones; headers are sent only to their own server.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def test_headers_go_to_their_own_server_and_are_shown_nowhere(
 
 
 def test_a_token_of_a_host_is_not_handed_on() -> None:
-    """What a host sends to the gateway is for the gateway."""
+    """Headers of a host are for the gateway only."""
 
     async def main() -> None:
         server = Seen(app_of(demo(), "http"))

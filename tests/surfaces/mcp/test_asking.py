@@ -1,4 +1,4 @@
-"""What a server asks or tells in the middle of a call, or by itself, and who hears it."""
+"""Requests and notifications of servers, and the hosts that get them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def curious() -> MCPServer:
 
     @server.tool(structured_output=False)
     async def tell(ctx: Context) -> str:
-        """Tells what it does."""
+        """Notify the host, then return."""
         for news in ("one", "two"):
             await ctx.info(news)
         return "told"
@@ -114,7 +114,8 @@ def test_a_host_that_can_be_asked_is_asked_though_another_that_cannot_listed_fir
                 for _ in range(2):
                     assert words(await second.call_tool("sample", {})) == "High."
                     starts.append(gateway.upstreams["curious"].starts)
-            async with host_of(gateway, era) as third:  # what it lacks does not end a server's work
+            # its missing abilities do not end a server's work
+            async with host_of(gateway, era) as third:
                 await third.call_tool("tell", {})
                 starts.append(gateway.upstreams["curious"].starts)
         return starts
@@ -144,7 +145,7 @@ def test_what_a_server_logs_at_a_call_is_told_to_its_host(era: str) -> None:
 
 
 def levelled(levels: list[str]) -> Server[Any]:
-    """A server that writes down which level it is told."""
+    """A server that records its log level."""
 
     async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
         del context, params

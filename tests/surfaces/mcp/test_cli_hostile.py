@@ -1,4 +1,4 @@
-"""Servers that mean harm, tried from the command line: nothing of theirs drives the terminal."""
+"""Malicious servers tried from the command line: none of their output controls the terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SERVER = Path(__file__).with_name("hostile_server.py")
 
 @pytest.fixture
 def tried(cli: Cli, tmp_path: Path) -> Any:
-    """Try or call the hostile server; `way` is what it does."""
+    """Try or call the malicious server; `way` selects the attack."""
     where = ("--config", str(tmp_path / "servers.json"), "--store", f"sqlite:{tmp_path / 'h.db'}")
 
     def act(way: str, command: str, *arguments: str, output: str = "table") -> Any:

@@ -1,4 +1,4 @@
-"""The list of servers, as hosts write it, as strangers break it, and what of it is shown."""
+"""The list of servers: as hosts write it, malformed, and as it is shown."""
 
 from __future__ import annotations
 

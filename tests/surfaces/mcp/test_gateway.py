@@ -1,4 +1,4 @@
-"""The gateway before a server in this process: what comes through is what the server gave."""
+"""The gateway with a server in this process: its results arrive unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.surfaces.mcp.gateways import ERAS, gateway_over, host_of, hosted, in_
 
 
 def demo() -> MCPServer:
-    """The demo server, made anew: a test may change its lists."""
+    """Return a new demo server, since a test may change its lists."""
     import tests.surfaces.mcp.demo_server as module  # noqa: PLC0415
 
     server: MCPServer = importlib.reload(module).server
@@ -102,7 +102,7 @@ def test_a_long_text_is_cited_and_opens_byte_for_byte(era: str) -> None:
             assert stored.data.decode() == whole
             part = await host.call_tool("expand_ref", {"ref_id": ref, "lines": "11-20"})
             assert "\n".join(whole.splitlines()[10:20]) in words(part)
-            assert part.structured_content is None  # the text stands once
+            assert part.structured_content is None  # the text is there only once
             assert (part.meta or {})["holdfast/part"]["complete"]
             read = await host.read_resource(f"holdfast://refs/{ref}")
             assert contents(read).startswith("[ref:")

@@ -1,4 +1,4 @@
-"""Definitions are pinned: what a server says later waits until somebody accepts it."""
+"""Pinned definitions: a later change of a server is pending until somebody accepts it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.surfaces.mcp.test_starting import mute
 
 
 def bank(description: str, *, name: str = "pay", field: str = "amount") -> MCPServer:
-    """A server whose one tool says this of itself."""
+    """Return a server whose only tool has this description."""
     server = MCPServer("bank")
 
     def pay(amount: int) -> str:
@@ -36,7 +36,7 @@ def bank(description: str, *, name: str = "pay", field: str = "amount") -> MCPSe
 
 
 async def listed(host: Client) -> dict[str, str]:
-    """What the host is shown of the servers' tools."""
+    """Return the tools that the host sees."""
     tools = (await host.list_tools()).tools
     return {tool.name: tool.description or "" for tool in tools if tool.name != "expand_ref"}
 

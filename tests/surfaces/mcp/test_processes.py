@@ -1,4 +1,4 @@
-"""The gateway before programs: started late, killed, broken, told nothing that is not theirs."""
+"""The gateway with programs: started late, killed, broken, and given only their own variables."""
 
 from __future__ import annotations
 

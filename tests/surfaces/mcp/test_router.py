@@ -1,4 +1,4 @@
-"""The router of the seed (004-54): a result is stored, read and summarised behind its answer."""
+"""The router: a result is stored, read for facts and summarised after its answer."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_result_is_stored_and_its_facts_and_summary_are_queued_behind_the_extr
         ):
             result = await host.call_tool("report", {})
             (ref,) = (result.meta or {})["holdfast/refs"]
-            assert words(result).startswith(f"[{ref} · ")
+            assert words(result).startswith(f"[Stored as {ref}; ")
             engine = gateway.engine
             stored = await engine.store.get(engine.scope, ref)
             assert stored is not None

@@ -1,4 +1,4 @@
-"""Servers that are slow, dead or mute hold up no list; what comes up later is told."""
+"""Slow, dead and mute servers delay no list; later ones are announced."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HOSTILE = str(Path(__file__).with_name("hostile_server.py"))
 
 @asynccontextmanager
 async def mute() -> Any:
-    """A server that takes what it is told and never answers."""
+    """Return a server that reads its input and never answers."""
     said, read = anyio.create_memory_object_stream[Any](100)
     write, heard = anyio.create_memory_object_stream[Any](100)
     async with said, read, write, heard:
@@ -38,7 +38,7 @@ async def mute() -> Any:
 
 
 def way_past_mute(servers: dict[str, MCPServer], gates: dict[str, asyncio.Event]) -> Any:
-    """Servers by name, each behind its gate if it has one; all others never answer."""
+    """Return servers by name, each with its gate if it has one; all others never answer."""
     inner = in_memory(servers)
 
     @asynccontextmanager
@@ -198,7 +198,7 @@ def test_a_host_that_lists_but_once_can_find_what_comes_up_later() -> None:
             assert "demo__echo" in words(found)
             asked = {"name": "demo__echo", "arguments": {"text": "hello"}}
             assert words(await host.call_tool("call_tool", asked)) == "hello"
-            assert gateway.catalog.lists_all  # who lists again gets the tools themselves
+            assert gateway.catalog.lists_all  # a host that lists again gets the tools themselves
 
     asyncio.run(main())
 

@@ -78,8 +78,8 @@ class Results:
         characters = sum(map(len, texts))
         structured = _to_json(result.structured_content)
         tokens = partial(_tokens, [*texts, structured])
-        whole = max(called.max_uncited_characters, self._engine.options.rules.threshold)
-        if characters <= whole and len(structured) <= whole:
+        uncited_length = max(called.max_uncited_characters, self._engine.options.rules.threshold)
+        if characters <= uncited_length and len(structured) <= uncited_length:
             before = _rough_tokens([*texts, structured])
             return CitedResult(result, before, before, ())
         before = await self._engine.workers.off_loop(characters + len(structured), tokens)
@@ -92,8 +92,8 @@ class Results:
         cited = result.model_copy(
             update={"content": content, "structured_content": value, "meta": meta}
         )
-        left = [text for text in map(_text_of, content) if text is not None]
-        after = _rough_tokens([*left, _to_json(value)])
+        remaining_texts = [text for text in map(_text_of, content) if text is not None]
+        after = _rough_tokens([*remaining_texts, _to_json(value)])
         return CitedResult(cited, before, min(before, after), tuple(refs))
 
     # --- texts -----------------------------------------------------------------------------------
@@ -114,15 +114,15 @@ class Results:
             else:
                 refs.append(citation.ref_id)
                 content.append(_with_text(block, citation.text))
-        whole = [block.text for block in content if isinstance(block, types.TextContent)]
-        if len(whole) < 2 or refs:
+        uncited_texts = [block.text for block in content if isinstance(block, types.TextContent)]
+        if len(uncited_texts) < 2 or refs:
             return content
-        citation = await self._cite_text("\n".join(whole), called)
+        citation = await self._cite_text("\n".join(uncited_texts), called)
         if citation is None:
             return content
         refs.append(citation.ref_id)
-        rest = [block for block in content if not isinstance(block, types.TextContent)]
-        return [types.TextContent(text=citation.text), *rest]
+        other_blocks = [block for block in content if not isinstance(block, types.TextContent)]
+        return [types.TextContent(text=citation.text), *other_blocks]
 
     async def _cite_text(self, text: str, called: ToolCall) -> Citation | None:
         """Return the citation of a text; None if it stays complete."""
@@ -174,8 +174,8 @@ class Results:
             return citation
         # A model has read the original, so its words may hold data that must be masked.
         summary = apply(rules.privacy, info.summary, find(info.summary))
-        head, end, rest = citation.text.partition("\n")
-        text = f"{head}\n{item(summary)}{end}{rest}"
+        head, end, remainder = citation.text.partition("\n")
+        text = f"{head}\n{item(summary)}{end}{remainder}"
         return msgspec.structs.replace(citation, text=text, tokens=count(text))
 
     # --- structured results ----------------------------------------------------------------------
