@@ -1,6 +1,6 @@
-"""What a citation and a page offer, read from their text by rules of our own.
+"""The offers of a citation and a page, parsed independently from their text.
 
-Nothing here asks the code that writes the offers: they are read as a model would read them.
+Nothing here uses the code that writes the offers: they are read as a model would read them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PLACE = re.compile(
 )
 _BEHIND = re.compile(r" \((lines? [\d-]+)\)$", re.M)
 _WORD = re.compile(r"(?<!\\)\b\w+\b(?!\\)")
-"""No part of an escape: what a string holds is not what is written."""
+"""No part of an escape, whose characters differ from the string's."""
 _LONGEST_WORD = 40
 
 
@@ -60,7 +60,7 @@ def places(citation: str) -> list[str]:
 
 
 def next_page(page: str, arguments: dict[str, Any]) -> Offer | None:
-    """The call that the last line of a page offers; a small page says what to add to this one."""
+    """Return the call in the last line of a page; a small page only has the additional arguments."""
     remain = _REMAIN.search(page)
     if remain is None:
         return None
@@ -71,7 +71,7 @@ def next_page(page: str, arguments: dict[str, Any]) -> Offer | None:
 
 
 def opened(citation: Citation, arguments: dict[str, Any], tool: str) -> Expansion:
-    """What a model gets that makes this call."""
+    """Return the result of this call."""
     assert citation.content is not None
     ref, options = parse_call(json.dumps({"ref": citation.ref_id, **arguments}))
     data, kind = citation.content.data, citation.kind
@@ -79,7 +79,7 @@ def opened(citation: Citation, arguments: dict[str, Any], tool: str) -> Expansio
 
 
 def check_offers(citation: Citation, tool: str) -> int:
-    """Everything that is offered opens, and so does what the opened pages offer; how many did."""
+    """Open everything that is offered, also on opened pages; return the number."""
     assert citation.content is not None
     text = citation.content.data.decode("utf-8", "replace")
     tried = 0
@@ -117,7 +117,7 @@ def _calls(citation: Citation, text: str, tool: str) -> Iterator[dict[str, Any]]
 
 
 def _words(citation: Citation, text: str) -> list[str]:
-    """Words that the citation quotes from the content: what a model would ask about."""
+    """Return words that the citation quotes from the content, as a model's query."""
     quoted = " ".join(excerpt.text for excerpt in citation.excerpts) or text
     there = set(_WORD.findall(text))
     words = [word for word in dict.fromkeys(_WORD.findall(quoted)) if word in there]

@@ -1,4 +1,4 @@
-"""What a citation offers, opens: by every way in its last line, and at every place it names."""
+"""Every offer of a citation opens: each way in its last line, and each place in it."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def check(citation: Citation) -> None:
     for heading, items in body.sections.items():
         assert items or not heading, "a heading without items"
         places = [place for item in items if (place := place_of(item))]
-        # An outline may tell several lines of one place.
+        # An outline may describe several lines of one place.
         assert heading in FILLERS or len(set(places)) == len(places), places
     for item in body.items:
         assert not re.match(r"- (\$\S*): \1(?:: | \()", item), "a path twice"

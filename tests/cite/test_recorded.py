@@ -1,4 +1,4 @@
-"""Citations of real tool results, where this machine has them: what they save, keep and reach."""
+"""Citations of real tool results, if this machine has them: their savings, kept answers and reach."""
 
 from __future__ import annotations
 

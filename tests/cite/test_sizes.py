@@ -1,7 +1,7 @@
-"""How large a citation is: brief without room, larger with content and room, else shortened inside.
+"""The size of a citation: brief without room, larger with content and room, else shortened inside.
 
-The reader of shortened contents here knows the look of the text alone, and imports nothing of what
-writes it: fences that nothing within can end, and lines of ours between them.
+The parser of shortened contents uses only their text, and imports nothing of the code that writes
+it: fences that no content can close, and our lines between them.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def shortened_read(text: str) -> Read:
 
 
 def check_shortened(citation: Citation) -> None:
-    """What is shown and what is said to be missing are the content, each part in its place."""
+    """Check that shown and missing parts make up the content, each in its place."""
     assert citation.content is not None
     text = citation.content.data.decode("utf-8", "replace")
     read = shortened_read(citation.text)
@@ -287,7 +287,7 @@ def test_in_a_request_it_is_on_record_and_rebuilt(dialect: str) -> None:
     content = prose(300)
     rules = CitingRules(
         tokens=round(count(content) * 0.9)
-    )  # what may stay whole, it is shortened to
+    )  # it is shortened to the size that may be kept
     body = in_dialect(chat(content), dialect)
     options = FitOptions(dialect=dialect, rules=rules, cites=True, opens=True)
     [fitted] = follow([body], dialect, options)

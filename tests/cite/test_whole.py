@@ -1,4 +1,4 @@
-"""A citation tears nothing: each URL, path, id and number in it stands so in the original."""
+"""A citation splits nothing: each URL, path, id and number in it is in the original."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_a_chat_is_fitted_sent_and_accounted_for_in_every_dialect(dialect: str) 
         assert "cite" in {edit.action for edit in first.edits}
         assert first.metadata["usage"]["input"] == upstream.requests[0].tokens
         assert first.messages[-1]["holdfast"]["tokens"] == first.usage.output
-        # What was sent before stays as it was: the vendor's cache goes on working.
+        # Earlier messages are unchanged: the vendor's cache stays valid.
         key = {"gemini": "contents", "openai-responses": "input"}.get(dialect, "messages")
         before, after = (got.value[key] for got in upstream.requests)
         assert after[: len(before)] == before
@@ -280,7 +280,7 @@ def test_a_budget_says_no_before_anything_is_sent_and_can_be_raised() -> None:
                 client.set_token_budget({"total": 50_000})
                 assert (await client.chat([{"role": "user", "content": "hi"}])).text == "hello"
                 used = client.get_token_usage().budget.total.used
-                assert 0 < used < 100  # what was reported, not what was reserved
+                assert 0 < used < 100  # the reported use, not the reservation
 
         run(work)
 

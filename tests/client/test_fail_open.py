@@ -73,7 +73,7 @@ def test_an_internal_error_costs_no_answer(
 
 
 def opens(got: Any) -> Any:
-    """Open all of what is cited."""
+    """Open all refs."""
     cited = REF.search(got.texts)
     assert cited
     return calls("expand_ref", {"ref_id": cited[0]})

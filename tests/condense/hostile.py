@@ -1,9 +1,9 @@
-"""Contents made to be slow to condense, by name, of any size.
+"""Contents that are slow to condense, by name, of any size.
 
-hostile: what a fetched page, a log or an answer would hold if its author wanted to stop us. Repeats
-of the signs that each kind knows, behind what makes a content that kind; near misses, which match
-to the last sign; nesting; very many of what is usually few. A name always gives the same bytes for
-the same size, so that campaigns elsewhere can use them too.
+They are what a fetched page, a log or an answer would contain if its author wanted to stop us.
+Repeats of the signs of each kind, after a valid beginning; near misses, which match up to the last
+character; nesting; very many of a usually rare item. A name always gives the same bytes for the
+same size, so that other campaigns can use them too.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ SIGNS = {
     "thousands": "1,111",
     "times": "1:",
 }
-"""What is repeated, by name."""
+"""The repeated text, by name."""
 
 BEGINNINGS = {
     "text": "It begins. ",
@@ -253,7 +253,7 @@ def _nested(opening: str, closing: str, inner: str = "") -> Maker:
 
 
 def _links_and_pieces(size: int) -> bytes:
-    """One paragraph of many pieces, with links whose words stand in none of them."""
+    """Return one paragraph of many pieces, with links whose text is in none of them."""
     links = "".join(f"<a href='/{n}'><b>{n}</b>\u200b{n}</a> " for n in range(size // 60))
     return f"<html><body><p>{links}{'word ' * (size // 10)}</p></body></html>".encode()
 

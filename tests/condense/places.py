@@ -26,5 +26,5 @@ def opened(source: Source, place: str, condenser: Condenser | None = None) -> st
 
 
 def words(text: str) -> set[str]:
-    """Words short enough to stand whole in a passage."""
+    """Return the words that fit in a passage completely."""
     return {word for word in text.split() if len(word) < 300}

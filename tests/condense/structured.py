@@ -11,7 +11,7 @@ from holdfast.condense.condenser import Condensed, Condenser, Passage
 from holdfast.condense.source import Source
 
 SHORT = 200
-"""A scalar no longer than this must stand whole in a passage."""
+"""A scalar up to this size must be complete in a passage."""
 
 scalars = (
     st.none()

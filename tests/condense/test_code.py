@@ -1,4 +1,4 @@
-"""Code: what it defines."""
+"""Code: its definitions."""
 
 from __future__ import annotations
 

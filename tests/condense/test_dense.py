@@ -1,4 +1,4 @@
-"""A document of very many small values is read a part at a time, and is told of as well."""
+"""A document of very many small values is read in parts, with a note."""
 
 from __future__ import annotations
 

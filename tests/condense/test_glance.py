@@ -1,4 +1,4 @@
-"""What every citation shows, whatever the kind: ends, exit codes, verdicts, earlier cuts."""
+"""The first notes of every citation: ends, exit codes, verdicts, earlier cuts."""
 
 from __future__ import annotations
 

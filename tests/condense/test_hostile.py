@@ -41,7 +41,7 @@ EXCEPT: dict[str, tuple[float, int]] = {
     # `html_blocks.MOST_TAGS` a page is read without it.
     "html": (1.0, 64),
     "xml": (1.0, 36),
-    # What is known of each: a header of a mail, a statement, a result in each 20 bytes.
+    # The objects of each: a header of a mail, a statement, a result in each 20 bytes.
     "email_list": (1.0, 24),
     "sql_dump": (2.0, 28),
     "web_search": (1.0, 20),
@@ -58,8 +58,8 @@ EXCEPT: dict[str, tuple[float, int]] = {
     # Read token by token, in Python.
     "python": (4.0, 110),
 }
-"""What may take more, by kind or by how the values are written: seconds, and times the size. What
-any may take in all, the worker that it is read in limits."""
+"""Contents that may take more, by kind or by spelling: seconds, and times the size. The worker's
+limits bound the total."""
 
 
 def condensed(content: bytes) -> str:
@@ -141,7 +141,7 @@ def test_a_megabyte_takes_a_second_and_little_memory(name: str) -> None:
 
 
 def _in_a_process(content: bytes) -> dict[str, float]:
-    """Time and memory of one content, measured in a process of its own that may not run on."""
+    """Return the time and memory of one content, measured in a separate process with a limit."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

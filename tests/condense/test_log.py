@@ -1,4 +1,4 @@
-"""Logs: every error and warning is told with its place."""
+"""Logs: every error and warning is shown with its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stack traces: what was thrown, exactly."""
+"""Stack traces: the exact error."""
 
 from __future__ import annotations
 

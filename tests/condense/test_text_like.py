@@ -1,4 +1,4 @@
-"""Promises that every condenser of text keeps, whatever it is given."""
+"""Guarantees of every text condenser, for any content."""
 
 from __future__ import annotations
 

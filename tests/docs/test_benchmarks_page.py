@@ -1,4 +1,4 @@
-"""docs/benchmarks.md: made from tables and ratios that stand in the repository, losses included."""
+"""docs/benchmarks.md: generated from tables and ratios in the repository, losses included."""
 
 from __future__ import annotations
 

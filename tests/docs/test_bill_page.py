@@ -1,4 +1,4 @@
-"""docs/reference/bill.md: its example is what the formula gives, in exact dollars."""
+"""docs/reference/bill.md: its example matches the formula, in exact dollars."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PRICES = tuple(map(Decimal, ("5", "0.5", "6.25", "25")))
 
 
 def rows() -> list[tuple[str, list[int], Decimal]]:
-    """The rows of the table: what they are of, tokens by class, dollars."""
+    """Return the rows of the table: their names, tokens by class, dollars."""
     lines = [line.split("|")[2:-1] for line in PAGE.read_text().splitlines()]
     cells = [[cell.strip().replace(",", "") for cell in line] for line in lines if len(line) == 6]
     return [

@@ -1,9 +1,9 @@
 """Every example in README and docs runs: Python blocks, and console blocks with their output.
 
-The blocks of a page run in order, in one namespace and in a folder that holds docs/examples; those
-of README in a folder like the root of the clone. A `text` block right behind a Python block is what
-that block prints. In a console block each line that starts with `$ ` is run; `...` in its expected
-output stands for anything.
+The blocks of a page run in order, in one namespace and in a folder with docs/examples; those of
+README in a folder like the root of the clone. A `text` block directly after a Python block is its
+output. In a console block each line that starts with `$ ` is run; `...` in its expected output
+matches anything.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def same(expected: str, printed: str) -> bool:
 
 
 def run_python(page: Path, example: Example, namespace: dict[str, Any]) -> str:
-    """Run the block as if it stood alone in the page, so that tracebacks name the page's line."""
+    """Run the block with the page's line numbers, so that tracebacks name the page's line."""
     code = compile("\n" * example.line + example.code, str(page), "exec")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

@@ -1,7 +1,7 @@
 """Measured figures in the documentation: each has a record, and no record is older than its code.
 
-A section that shows figures has a record of benchmarks/figures.json, which says when and how they
-were measured. Numbers that are properties of the code are compared with it in test_claims.py.
+A section with figures has a record in benchmarks/figures.json, with the time and method of the
+measurement. Numbers that are properties of the code are compared with it in test_claims.py.
 """
 
 from __future__ import annotations

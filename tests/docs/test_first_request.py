@@ -1,4 +1,4 @@
-"""The first request of the README: a citation, its opening, and what it says of both."""
+"""The README's first request: a citation, its opening, and the headers of both."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The stores, for tests of the engine that must hold on each of them; and many citations.
+"""The stores, for engine tests that must pass on each of them; and rules that cite often.
 
-When it pays to cite is the policy's to say, in tests/fitting/test_policy.py.
+The policy decides when citing pays, in tests/fitting/test_policy.py.
 """
 
 from __future__ import annotations

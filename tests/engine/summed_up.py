@@ -1,5 +1,6 @@
-"""What tests of summaries of folded messages work with: models that behave in many ways, a talk
-that grows, and a worker that does what is queued when the test says so.
+"""Helpers for tests of summaries of folded messages.
+
+Models with many behaviours, a growing conversation, and a worker that runs queued jobs on demand.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ WAYS = ("honest", "lies", "only lies", "fails", "declines", "empty", "essay", "e
 
 
 class Model:
-    """A model that says what a test wants; the sentences of its reports are true."""
+    """A model that gives a test's answers; the sentences of its reports are true."""
 
     name, window = "test:model", 100_000
 
@@ -113,7 +114,7 @@ def engine_on(store: Store, settings: Settings = SETTINGS) -> Holdfast:
 
 
 async def work_off(store: Store, model: Model, settings: Settings = SETTINGS) -> list[Attempt]:
-    """Do what is queued and due, each once."""
+    """Run all due jobs of the queue once."""
     waiting = [job for job in await store.jobs.latest(None, kind=KIND) if job.state == "queued"]
     attempts: list[Attempt] = []
     if not waiting:

@@ -1,6 +1,6 @@
-"""What turns cost and saved, in exact dollars worked out here from the providers' list prices.
+"""The cost and savings of turns, in exact dollars computed here from the providers' list prices.
 
-The rates stand here as numbers, so that a mistake in our prices cannot excuse one in our sums.
+The rates are numbers here, so that a mistake in our prices cannot hide one in our sums.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def used(
     expanded: Expanded = NOTHING_OPENED,
     **about: Any,
 ) -> TurnUsage:
-    """The usage of a turn; what is known of its beginning is given by the names of `Prefixes`."""
+    """Return the usage of a turn; its known prefix is given by the names of `Prefixes`."""
     prefixes = Prefixes(**{name: about.pop(name) for name in POSITIONS & about.keys()})
     counted = Counted(prefixes=prefixes, **about)
     return turn_usage(report, counted, expanded, model=model, now=NOW, status=status)
@@ -123,7 +123,7 @@ def test_openai_is_billed_for_new_and_cached_input_and_output(report: Any) -> No
     usage = used(
         report(50_000, cached=47_104, output=300),
         predicted=50_000,
-        known=47_150,  # OpenAI rounds what it read down to a multiple of 128
+        known=47_150,  # OpenAI rounds cached tokens down to a multiple of 128
         untouched=100_000,
         asked_known=95_000,
     )
@@ -152,7 +152,7 @@ def test_anthropic_is_billed_for_reads_and_writes_of_five_minutes_and_of_an_hour
         (1_000, OPUS.hour),
         (400, OPUS.output),
     )
-    # The tokens behind the last mark are the same; of the 7,000 new ones before it, those that we
+    # The tokens after the last mark are the same; of the 7,000 new ones before it, those that we
     # wrote for an hour would have been written for an hour too.
     untouched = dollars(
         (200, OPUS.input),
@@ -188,7 +188,7 @@ def test_gemini_is_billed_for_new_and_cached_input_and_output() -> None:
 
 @pytest.mark.parametrize("reported", [4_700, 6_000, 8_000])
 def test_a_count_that_was_wrong_is_no_saving(reported: int) -> None:
-    """A tool was added, of 65 tokens; whatever the provider counts, that is all the difference."""
+    """A tool of 65 tokens was added; that is all the difference, for any count of the provider."""
     usage = used(openai(reported), predicted=6_065, untouched=6_000)
     assert usage.saved == -65
     assert usage.saved_cost == float(-dollars((65, GPT.input)))
@@ -236,7 +236,7 @@ def test_a_fold_that_broke_the_cache_is_a_cost() -> None:
 
 
 def test_a_cache_that_was_cold_for_us_was_cold_for_the_untouched_request() -> None:
-    """The provider had the beginning of ours and did not find it: it had forgotten both."""
+    """The provider did not find our prefix in its cache: both requests had expired."""
     for broken in (False, True):
         usage = used(
             openai(50_000),
@@ -331,7 +331,7 @@ def test_a_fold_on_anthropic_is_written_anew_and_the_untouched_would_have_been_r
         cache_lives=SHORT,
     )
     cost = dollars((1_000, OPUS.input), (49_000, OPUS.written))
-    # 1,000 tokens stand behind the last mark; 4,000 are new before it.
+    # 1,000 tokens follow the last mark; 4,000 are new before it.
     untouched = dollars((95_000, OPUS.cached), (4_000, OPUS.written), (1_000, OPUS.input))
     assert usage.cost == float(cost)
     assert usage.saved_cost == float(untouched - cost)
@@ -364,7 +364,7 @@ def test_an_hour_in_the_cache_costs_twice_the_input() -> None:
 
 
 def test_of_both_lives_an_hour_is_for_what_we_wrote_for_an_hour() -> None:
-    """System and tools, which stand first and are never folded."""
+    """System and tools, which come first and are never folded."""
     usage = used_of_opus(
         anthropic(0, written=20_000, hour=6_000),
         predicted=20_000,
@@ -452,7 +452,7 @@ def test_a_request_that_went_out_as_it_came_saves_nothing_and_costs_nothing_more
 
 
 def test_what_was_opened_is_paid_with_the_prompt_it_was_read_with() -> None:
-    """Two hidden calls: the prompt went out three times, and each call has its report."""
+    """Two hidden calls: the prompt was sent three times, and each call has its report."""
     usage = used(
         [openai(10_000, output=9), openai(11_000, output=11), openai(12_000, output=30)],
         predicted=10_000,
@@ -571,7 +571,7 @@ def test_the_offline_model_costs_nothing_and_has_a_list_price_apart() -> None:
     )
     assert usage.saved == 30_000
     assert (usage.cost, usage.saved_cost) == (0.0, None)
-    # It has no cache of its own: the list price is that of the model asked for, under its rules.
+    # It has no cache: the list price is that of the requested model, with its rules.
     price = dollars((2_000, GPT.input), (8_000, GPT.cached), (20, GPT.output))
     untouched = dollars((10_000, GPT.input), (30_000, GPT.cached), (20, GPT.output))
     assert usage.demo_cost == float(price)

@@ -1,4 +1,4 @@
-"""Turns that the engine assembles of what it remembers: within the budget, and what matters."""
+"""Turns assembled from memory by the engine: within the budget, with the relevant parts."""
 
 from __future__ import annotations
 
@@ -223,7 +223,9 @@ ROLES = ("user", "assistant", "tool", "system")
 
 @pytest.mark.campaign
 def test_nor_are_a_hundred_thousand(capsys: pytest.CaptureFixture[str]) -> None:
-    """Drawn plainly: a session is known by its seed and number, so that a long run can go on."""
+    """Drawn without hypothesis: a session is identified by its seed and number, so that a long run
+    can be resumed.
+    """
     told_at = time.monotonic()
     for number in range(FIRST, SESSIONS):
         chance = random.Random(f"{SEED}:{number}")
@@ -256,7 +258,7 @@ def dated_talk(said: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def quoted_memory(said: dict[str, Any], question: str, now: float) -> tuple[str, str, str]:
-    """What a turn quotes, and the same turn as recall gives it and as it is stored."""
+    """Return the quotations of a turn, and the same turn as recalled and as stored."""
 
     async def main() -> tuple[str, str, str]:
         clock = Clock()

@@ -62,7 +62,7 @@ class Step:
     cached: float
     written: float
     hour: float
-    """Shares of the input, of the rest, and of what was written."""
+    """Shares of the input, of the rest, and of the written tokens."""
     rounds: int
     """Upstream calls in which something was opened."""
     folds: bool
@@ -170,7 +170,7 @@ async def teach(run: Run) -> None:
 
 
 def billed(usage: TurnUsage) -> TurnUsage:
-    """All figures of a turn but the prediction, which is corrected by what was learnt."""
+    """Return all figures of a turn except the prediction, which depends on calibration."""
     return msgspec.structs.replace(usage, predicted=0)
 
 
@@ -209,7 +209,7 @@ def test_every_figure_follows_from_the_formula_and_a_second_run_has_the_same(
             amounts = [Decimal(str(getattr(usage, name))) for usage in turns]
             assert getattr(total, name) == float(sum(amounts, Decimal(0)))
         if not any(step.folds for step in story):  # when to fold follows from calibrated counts
-            again = Run(dialect, first.engine)  # which knows what the first has learnt
+            again = Run(dialect, first.engine)  # with the calibration of the first
             await teach(again)
             repeated = await again.whole(story, marked=marked)
             assert list(map(billed, repeated)) == list(map(billed, turns))

@@ -1,4 +1,4 @@
-"""The engine: originals stored before citations are shown, sessions that go on where they were."""
+"""The engine: originals are stored before citations are shown, and sessions continue."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_another_content_under_the_same_ref_gets_a_longer_one(
 
 
 def turn_of(text: str, more: int = 0) -> dict[str, Any]:
-    """A short conversation of its own."""
+    """Return a short separate conversation."""
     messages = [{"role": "user", "content": text}]
     messages += [{"role": ("assistant", "user")[n % 2], "content": f"{n}"} for n in range(more)]
     return {"model": "gpt-4o", "messages": messages}

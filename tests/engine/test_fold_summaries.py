@@ -1,7 +1,7 @@
-"""A model's summary of folded messages: asked for behind the answer, quoted by the next fold.
+"""A model's summary of folded messages: queued after the response, quoted by the next fold.
 
-Whatever the model says and whenever it is ready: requests stay valid, keep the limit, can be
-rebuilt, and between two folds each goes on from the bytes of the one before.
+For any answer of the model at any time: requests stay valid, keep the limit, can be rebuilt, and
+between two folds each continues the bytes of the previous one.
 """
 
 from __future__ import annotations
@@ -67,8 +67,7 @@ def folds(fitted: Fitted) -> bool:
 async def run_through(
     seed: int, way: str, ready: list[bool], restarts: list[bool]
 ) -> tuple[list[Fitted], Model]:
-    """One conversation, with a queue that is worked off behind some turns, and a process that ends
-    behind some."""
+    """Run one conversation, with jobs and restarts after some turns."""
     store = open_memory()
     engine, model = engine_on(store), Model(way)
     requests: list[Fitted] = []

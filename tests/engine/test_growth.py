@@ -1,4 +1,4 @@
-"""What a known turn takes does not grow with the conversation: in calls, not in seconds."""
+"""The cost of a known turn does not grow with the conversation: in calls, not in seconds."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ WAYS: dict[str, Callable[[int], int]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_known_turn_takes_the_same_calls_behind_any_history(way: str) -> None:
-    WAYS[way](SHORT)  # what is loaded once
+    WAYS[way](SHORT)  # warm up
     short = WAYS[way](SHORT)
     assert WAYS[way](LONG) <= short * 1.05
 
 
 def test_counting_on_takes_the_same_calls_behind_any_history() -> None:
-    # From 64 KB on, a body that goes on from another keeps its dialect: that is shorter.
+    # From 64 KB on, a body that continues another keeps its dialect, which is shorter.
     assert effort.counted_on(LONG * 2) <= effort.counted_on(SHORT)
 
 

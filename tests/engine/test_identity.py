@@ -213,7 +213,7 @@ def test_a_side_request_is_not_found_by_another_process_as_a_beginning(tmp_path:
     async def work() -> None:
         async with Holdfast.open(url) as first, Holdfast.open(url) as second:
             side = await first.session_of(talk(1), A._replace(purpose="title"))
-            own = await second.session_of(talk(2), A)  # goes on from the same words
+            own = await second.session_of(talk(2), A)  # continues the same words
             assert own.name != side.name
 
     run(work)

@@ -1,4 +1,4 @@
-"""What a session holds in memory: known as it is, and no more than it needs."""
+"""The memory of a session: measured correctly, and no more than needed."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_session_knows_how_much_memory_it_takes(
 ) -> None:
     async def measured() -> tuple[int, int, int]:
         async with Holdfast.open(f"sqlite:///{tmp_path}/store.db") as engine:
-            await after(engine, shape())  # what is loaded or remembered once
+            await after(engine, shape())  # warm up
             engine.live.drop_all()
             turns = shape()
             gc.collect()
@@ -88,7 +88,7 @@ def test_a_session_knows_how_much_memory_it_takes(
     size, held, sent = asyncio.run(measured())
     assert 0.75 * held <= size <= 1.25 * held
     if shape in (one_long_that_is_cited, long_ones_in_turn):
-        assert held < 1.25 * sent  # the body, and no text of what was cited
+        assert held < 1.25 * sent  # the body, and no text of the cited result
 
 
 def test_what_is_cited_is_held_once_and_then_no_more() -> None:
@@ -127,7 +127,7 @@ def test_a_request_that_is_new_is_read_once(dialect: str, monkeypatch: pytest.Mo
         await engine.observe(session, await session.fit(conversation))
 
     asyncio.run(work())
-    # The citation is written by us: it is read to be counted, with the message it stands in.
+    # We wrote the citation: it is parsed to be counted, with its message.
     assert len(read_again) <= 1
 
 
@@ -163,7 +163,7 @@ def results_that_are_folded() -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("shape", "most"),
-    # What is folded is stored a second time, among the messages that a digest stands for.
+    # Folded messages are stored a second time, as the content of a digest.
     [(one_log, 3.0), (results_that_are_folded, 3.3)],
 )
 def test_a_large_body_takes_about_three_times_its_size_at_most(
@@ -173,7 +173,7 @@ def test_a_large_body_takes_about_three_times_its_size_at_most(
 
     async def measured() -> float:
         async with Holdfast.open(f"sqlite:///{tmp_path}/store.db") as engine:
-            await after(engine, [chat(log(900))])  # what is loaded once, and a worker is started
+            await after(engine, [chat(log(900))])  # warm up, and start a worker
             body = encoded(shape())
             gc.collect()
             tracemalloc.start()

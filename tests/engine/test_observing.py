@@ -1,4 +1,4 @@
-"""What is written down of a request: truly, of any request, and what is learnt from it."""
+"""The record of a request: true, for any request, and calibration from it."""
 
 from __future__ import annotations
 

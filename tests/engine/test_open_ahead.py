@@ -436,7 +436,7 @@ def test_each_request_begins_with_the_one_before(questions: list[str], dialect: 
 
 
 def test_a_field_that_the_question_names_is_opened_though_its_citation_shows_it() -> None:
-    """A small model did not find it there; behind the question it did."""
+    """A small model did not find it there; after the question it did."""
     commit = {
         "committer": {"email": "ada@example.org", "date": "2025-08-09"},
         "files": [{"name": f"src/module_{n}.py", "lines": n} for n in range(200)],

@@ -1,4 +1,4 @@
-"""What a person puts back stands whole from the next request on, whoever answers that."""
+"""Contents that a person puts back are complete from the next request on, in any process."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_look_for_another_request_is_not_taken_for_one_of_its_own(tmp_path: Path
 
 
 def test_who_never_wrote_down_what_it_sent_obeys_too(tmp_path: Path) -> None:
-    """Its first request was given up; another process went on with the session."""
+    """Its first request was abandoned; another process continued the session."""
     url = f"sqlite:///{tmp_path / 'store.db'}"
 
     async def main() -> None:
@@ -251,6 +251,6 @@ def test_whatever_is_put_back_every_request_fits_and_comes_back(
                         try:
                             await session.put_back(ref, whole=bool((choice + n) % 3))
                         except StoreError:
-                            continue  # it was folded since, or stands whole
+                            continue  # it was folded since, or is complete
 
     asyncio.run(main())

@@ -1,6 +1,7 @@
-"""The promise whole: from what was sent, its edits and the store, the client's request comes back.
+"""The main promise: the client's request can be rebuilt from the sent one, its edits and the
+store.
 
-The rules for what a client sends are written here by hand: bytes in, the same bytes out.
+The formats of clients are written here by hand: bytes in, the same bytes out.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ GAPS = (",", ", ", ",\n  ", " ,\t")
 
 
 def client_bytes(body: dict[str, Any], dialect: str, gaps: Iterator[str]) -> bytes:
-    """A request as some client writes it, with white space of its own between messages."""
+    """Return a request as some client writes it, with white space between messages."""
     key = LISTS.get(dialect, "messages")
     members = []
     for name, value in body.items():
@@ -94,7 +95,7 @@ class Record:
 
 
 def told(fitted: Fitted, asked: bytes) -> None:
-    """A request that was changed says so; one that was not is the client's own bytes."""
+    """Check that a changed request has edits, and an unchanged one the client's own bytes."""
     record = Record()
     record.add(fitted.state)
     [turn] = record.turns
@@ -147,7 +148,7 @@ def requests_in(draw: st.DrawFn) -> tuple[str, list[bytes], FitOptions]:
     body = WRITERS[dialect](script)
     key = LISTS.get(dialect, "messages")
     if draw(st.booleans()) and isinstance(body[key], list) and len(body[key]) > 2:
-        broken = list(body[key])  # what a client lost, or sent in the wrong order
+        broken = list(body[key])  # a message lost by the client, or sent in the wrong order
         del broken[draw(st.integers(0, len(broken) - 1))]
         body = {**body, key: broken}
     if draw(st.booleans()):
@@ -207,7 +208,7 @@ def test_so_can_a_hundred_thousand() -> None:
 
 
 def opened(dialect: str, number: int, text: str) -> tuple[Hop, Hop]:
-    """An answer that opened a ref before it said something."""
+    """Return an answer that opened a ref before its text."""
     spoken = WIRE[dialect]
     call = ToolCall(id=f"hidden_{number}", name="expand_ref", arguments={"ref_id": f"r{number}"})
     calling = spoken.compose([Entry("assistant", (call,))])

@@ -43,13 +43,13 @@ def said(dialect: str, words: str) -> Body:
 
 
 class History(NamedTuple):
-    """What a client is about to send, in its hands."""
+    """A client's next request."""
 
     body: Body
     dialect: str
     chance: random.Random
     sent: list[Any]
-    """The messages that went out last time."""
+    """The messages sent last time."""
 
     @property
     def messages(self) -> list[Any]:
@@ -107,7 +107,7 @@ def says_nothing(history: History) -> None:
 
 
 def sends_back_what_we_sent(history: History) -> None:
-    """Digests and citations of ours, as if they were the client's own."""
+    """Send our digests and citations back as if they were the client's own."""
     if history.sent:
         history.messages.append(history.chance.choice(history.sent))
 

@@ -1,4 +1,4 @@
-"""What was removed from the store goes from memory as well, whichever process removed it."""
+"""Records removed from the store leave memory too, whichever process removed them."""
 
 from __future__ import annotations
 

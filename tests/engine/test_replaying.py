@@ -1,4 +1,6 @@
-"""A session's requests in another way: what they come to, and what the model could not see."""
+"""A session's requests fitted differently: their cost, and the text that was hidden from the
+model.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ def test_what_was_hidden_and_written_word_for_word_counts_as_needed() -> None:
     assert always.tokens < told(requests, Way(policy="never")).tokens
     assert always.needed == 1
     assert told(requests, Way(policy="never")).needed == 0
-    # Words of its own are no need.
+    # The model's own words are no need.
     assert told(session("It says nothing of interest at all, as far as I see."),
                 Way(policy="always")).needed == 0  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What was decided once goes out again, byte for byte: marks, citations, and after a restart."""
+"""Earlier decisions are sent again, byte for byte: marks, citations, and after a restart."""
 
 from __future__ import annotations
 

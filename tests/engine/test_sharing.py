@@ -1,4 +1,4 @@
-"""A request that was read anew is made of what is known: the same bytes, nothing counted twice."""
+"""A request that is parsed again shares known messages: the same bytes, nothing counted twice."""
 
 from __future__ import annotations
 

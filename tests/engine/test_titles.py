@@ -1,6 +1,6 @@
-"""Titles come from the first words that a person wrote, whatever clients put around them.
+"""Titles come from the first words that a person wrote, with any client's text around them.
 
-The shapes are those that real clients send; the words of people in them are made up.
+The shapes are those of real clients; people's words are invented.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is written down of a session for lists and charts: its title, and its tokens by part."""
+"""The record of a session for lists and charts: its title, and its tokens by part."""
 
 from __future__ import annotations
 

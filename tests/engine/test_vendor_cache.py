@@ -1,4 +1,4 @@
-"""What a provider's cache would have held of the asked request: each rule by itself."""
+"""The provider's cache for the untouched request: each rule separately."""
 
 from __future__ import annotations
 
@@ -145,10 +145,10 @@ def test_less_was_known_of_the_asked_request_than_of_ours() -> None:
         (0, 0),
         (1_000, 1_000),  # inside of the system text
         (2_000, 2_000),
-        (6_000, 22_000),  # halfway through what was sent before
+        (6_000, 22_000),  # halfway through the previous request
         (10_000, 42_000),
         (9_500, 42_000),  # reports and counts differ by a few percent
-        (15_000, 71_000),  # halfway through what is new
+        (15_000, 71_000),  # halfway through the new messages
         (20_000, 100_000),
     ],
 )

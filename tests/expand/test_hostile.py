@@ -86,7 +86,7 @@ def test_deep_json(data: str, options: dict[str, object]) -> None:
 
 
 def gives_up(text: str, pattern: str) -> None:
-    """Look for a pattern that matches nothing; the answer says how far it was looked for."""
+    """Search for a pattern without a match; the answer has the range that was searched."""
     assert "nothing of the first" in opened(text, {"pattern": pattern}).reason
 
 

@@ -1,4 +1,4 @@
-"""Places in JSON, as it stands in its text."""
+"""Places in JSON, verbatim."""
 
 from __future__ import annotations
 

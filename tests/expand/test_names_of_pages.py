@@ -1,4 +1,4 @@
-"""What a page says of itself: which lines, passages and characters it shows."""
+"""A page's description of itself: the lines, passages and characters that it shows."""
 
 from __future__ import annotations
 

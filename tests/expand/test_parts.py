@@ -1,4 +1,4 @@
-"""Lines, rows, paths, fields, hits, answers and surroundings: exactly what was asked for."""
+"""Lines, rows, paths, fields, hits, answers and surroundings: exactly the requested part."""
 
 from __future__ import annotations
 

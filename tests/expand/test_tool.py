@@ -1,4 +1,4 @@
-"""The tool as models see it, in every dialect, and what they send back."""
+"""The tool as models see it, in every dialect, and their calls."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_the_tool_has_two_parameters_and_says_what_the_second_takes() -> None:
 def test_options_that_the_tool_no_longer_lists_are_taken(
     given: dict[str, Any], options: ExpandOptions
 ) -> None:
-    """Sessions that began with an earlier version go on with its definition."""
+    """Sessions that began with an earlier version keep its definition."""
     assert parse_call({"ref_id": REF} | given) == (REF, options)
 
 

@@ -1,4 +1,4 @@
-"""The example that a citation offers names what is there, and only what may be seen."""
+"""The example in a citation has existing values, and only those that may be shown."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tests.fitting.test_tool_offers import parts
 
 LIMIT = 12_000
 OPTIONS = FitOptions(cites=True, opens=True, limit=LIMIT, rules=CitingRules(tools=(("*", 10_000),)))
-"""A result may have so many tokens that none is cited when it arrives."""
+"""A result may have this many tokens, so that none is cited when it arrives."""
 
 
 def agent(results: list[str], **calls: dict[str, Any]) -> dict[str, Any]:

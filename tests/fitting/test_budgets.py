@@ -1,6 +1,6 @@
-"""Budgets: what the user asked last always goes out, and a larger budget never keeps less.
+"""Budgets: the user's last question is always sent, and a larger budget never keeps less.
 
-What is kept is read from the JSON that goes out, by hand; tokens are those of tiktoken.
+Kept messages are read from the sent JSON, without the package; tokens are tiktoken's.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def proxied() -> Iterator[tuple[Running, Upstream]]:
 
 
 def in_proxy(proxy: Running, upstream: Upstream, budget: int, session: str) -> bytes | None:
-    """What the provider gets within a budget; None if it does not fit."""
+    """Return the provider's request within a budget; None if it does not fit."""
     budgeted = {
         **KEYS,
         "x-holdfast-budget": str(budget),
@@ -150,7 +150,9 @@ OUTSIDE: dict[str, dict[str, Any]] = {
 def test_an_error_names_the_system_text_and_no_tools_where_there_are_none(
     dialect: str, opens: bool
 ) -> None:
-    """It said `its 0 tools have 0`, for ours was most of the limit, and named one short message."""
+    """Regression: it reported `its 0 tools have 0`, although ours was most of the limit, and named
+    one short message.
+    """
     body = {"model": MODELS[dialect], **OUTSIDE[dialect]}
     options = FitOptions(dialect=dialect, model=MODELS[dialect], limit=300, opens=opens)
     with pytest.raises(BudgetExceededError) as failure:
@@ -196,7 +198,7 @@ def members(body: bytes, dialect: str) -> list[Any]:
 
 
 def kept_verbatim(asked: list[Any], sent: list[Any]) -> Counter[str]:
-    """The client's own messages in what went out, each as often as it is there."""
+    """Return the client's own messages in the sent request, with their number."""
     own = Counter(json.dumps(message, sort_keys=True) for message in asked)
     return own & Counter(json.dumps(message, sort_keys=True) for message in sent)
 

@@ -308,7 +308,7 @@ def refs_in(body: bytes) -> list[str]:
 
 
 def test_a_result_is_cited_for_what_its_own_call_asks_where_calls_have_no_ids() -> None:
-    """Gemini's calls and results may have names only, and several stand side by side."""
+    """Gemini's calls and results may have names only, with several in a row."""
     steps = {"read_log": "step 0-137", "list_jobs": "step 0-242"}
     calls = [{"functionCall": {"name": n, "args": {"about": a}}} for n, a in steps.items()]
     answers = [{"name": name, "response": {"result": log(400)}} for name in steps]

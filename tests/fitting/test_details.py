@@ -1,4 +1,4 @@
-"""What a mutation run showed that no test had looked at: places, names and marks of citations."""
+"""Details found by a mutation run: places, names and marks of citations."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_thinking_stays_while_nothing_before_it_changes() -> None:
 
 
 def test_thinking_that_came_after_a_fold_stays_with_the_next_request() -> None:
-    """It was an answer to what was sent, not to what was asked."""
+    """It answered the sent request, not the client's."""
     body = thinking_talk(20)
     limit = holdfast.count(body).tokens * 3 // 4
     before = fit(body, limit=limit)

@@ -1,6 +1,6 @@
-"""Schemas that Anthropic holds back itself: whatever comes and goes, it takes every request.
+"""Schemas that Anthropic hides itself: it accepts every request, for any change of tools.
 
-The judge is the provider of the tests, which has its rules from Anthropic's pages.
+The checker is the provider of the tests, with the rules of Anthropic's pages.
 """
 
 from __future__ import annotations

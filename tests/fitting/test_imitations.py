@@ -1,4 +1,6 @@
-"""Results that look like ours are results: we know what we wrote by what we did, not by looks."""
+"""Results that look like ours are results: our own text is recognised by its record, not by its
+look.
+"""
 
 from __future__ import annotations
 
@@ -160,7 +162,7 @@ def test_a_result_that_begins_with_its_neighbours_ref_is_not_cut_as_a_citation()
 def test_the_proxy_brings_back_what_was_opened_and_cites_what_only_looks_like_it(
     dialect: str,
 ) -> None:
-    """Both stand in one turn: the model opens a ref and calls a tool of the client's."""
+    """Both are in one turn: the model opens a ref and calls a tool of the client's."""
     imitation = f"{page(log(900))}\n{log(900, seed=3)}"
     another = call("read_log", {"path": "b.log"}, "c9")
     turns = opening(0, another, lines="1-60"), says(text("Done."))

@@ -57,7 +57,7 @@ def tokens_of(body: object, dialect: str) -> int:
 
 
 def files(*contents: str) -> str:
-    """Files as aider pastes them: the closing fence stands where a file without a line end ends."""
+    """Return files as aider pastes them: the closing fence follows a file without a final newline."""
     blocks = [f"src/part{n}.py\n```\n{content}```" for n, content in enumerate(contents)]
     return "I have added these files to the chat.\n\n" + "\n\n".join(blocks) + "\n"
 
@@ -104,7 +104,7 @@ def test_files_in_an_earlier_message_are_shortened_for_the_question() -> None:
     shown = texts(result.body, "openai-chat")[0]
     assert shown.startswith("I have added these files to the chat.")
     assert "def step_5_41(value):\n    return value * 41 + 5\n" in shown
-    for n in range(8):  # what is kept of a file stands below its name, between its fences
+    for n in range(8):  # the kept lines of a file are below its name, between its fences
         assert f"src/part{n}.py\n```\n" in shown
     assert shown.count("```") == 16
     lines = content.splitlines()

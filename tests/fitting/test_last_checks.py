@@ -1,4 +1,4 @@
-"""The checks that stand last: where one of them is gone, nothing else notices (see mutation.md)."""
+"""The final checks: without one of them, nothing else fails (see mutation.md)."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def long_talk(turns: int) -> dict[str, Any]:
 
 
 def test_the_upper_bound_must_fit_where_nobody_gave_a_limit() -> None:
-    """Counts of Claude are estimates: what the count alone lets through, the API may refuse."""
+    """Counts of Claude are estimates: the API may refuse a request that fits by its count alone."""
     body = long_talk(40)
     counted = holdfast.count(body)
     assert counted.tokens < counted.upper, "else this test shows nothing"
@@ -255,7 +255,7 @@ def test_what_only_the_whole_of_a_first_request_shows_is_repaired() -> None:
 
 
 def test_a_count_that_was_corrected_to_less_has_to_fit_with_what_it_may_be_at_most() -> None:
-    """A recorded Gemini conversation went out 0.4 % over: the share it had taught was too low."""
+    """A recorded Gemini conversation was sent 0.4 % above its limit: its calibration was too low."""
     body = {"model": "gpt-4o", "messages": [{"role": "user", "content": text(800)}]}
     untouched = holdfast.count(body)
     calibration = Calibration()

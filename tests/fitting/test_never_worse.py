@@ -1,7 +1,7 @@
 """With default settings nothing is added or hidden while there is room, and the prefix is kept.
 
-A conversation without pressure goes out as it came. The tool that opens refs is offered early only
-where it is a hundredth of the request, and late only where the request still costs less than the
+A conversation without pressure is sent unchanged. The tool that opens refs is offered early only
+if it is a hundredth of the request, and late only if the request still costs less than the
 client's own would have.
 """
 
@@ -82,7 +82,7 @@ def test_conversations_without_pressure_go_out_byte_for_byte(
 ) -> None:
     texts = {"log": lambda n: log(n, seed=n), "rows": lambda n: JSON_ROWS[: 40 * n],
              "prose": lambda n: "".join(f"{k} {PROSE}" for k in range(n))}  # fmt: skip
-    # Each text is another one: what stands above already is pointed to.
+    # Each text is different: repeated lines would become pointers.
     made = [f"{n}{texts[kind](size)}" for n, (kind, size) in enumerate(dict(results).items())]
     state: FitState | None = None
     for n in range(len(made) + 1):

@@ -1,4 +1,4 @@
-"""The plan of a request: equal for equal inputs, kept by what comes of it, and complete."""
+"""The plan of a request: equal for equal inputs, consistent with its result, and complete."""
 
 from __future__ import annotations
 

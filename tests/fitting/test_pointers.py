@@ -1,7 +1,7 @@
-"""Lines that stand above are not sent again: a result points to them, and nothing is hidden by it.
+"""Repeated lines are not sent again: a result points to them, and nothing is hidden.
 
-What a pointer says is read here by rules of its own: all that is shown and all that is pointed to
-make up the result to the byte, and what is pointed to stands in what was sent before.
+Pointers are parsed here independently: shown and repeated lines make up the result byte for byte,
+and repeated lines are in the earlier requests.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def sent_results(fitted: Fitted) -> list[str]:
 
 
 def said(text: str) -> str:
-    """What a result says where Gemini wraps it in a value."""
+    """Return the text of a result that Gemini wraps in a value."""
     if text.startswith('{"'):
         [text] = json.loads(text).values()
     return text
@@ -80,7 +80,7 @@ def repeats_of(fitted: Fitted) -> list[str]:
 
 
 def parts_of(pointer: str, original: str) -> tuple[list[str], list[str]]:
-    """What a pointer shows and what it points to, read line by line; both make up the original."""
+    """Return the shown and the repeated lines of a pointer, which make up the original."""
     lines = pointer.split("\n")
     assert lines[0].startswith("[Stored as ref:")
     shown, above = [], []
@@ -376,7 +376,7 @@ LINES = st.sampled_from(
 
 @st.composite
 def conversations(draw: st.DrawFn) -> list[str]:
-    """Results that are made of one another, as files are that are read and edited."""
+    """Draw results that derive from one another, like files that are read and edited."""
     pool: list[list[str]] = [[*FILE]]
     for _ in range(draw(st.integers(1, 5))):
         base = draw(st.sampled_from(pool))

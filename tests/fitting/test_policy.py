@@ -1,7 +1,7 @@
-"""When a result is cited: decided by what it is, what it costs and the room there is, no chance.
+"""When a result is cited: decided by its kind, its cost and the room, never at random.
 
-The policy is pure, so its promises are properties: the same input gives the same decision, more
-pressure never brings a result back, and what a rule says is done.
+The policy is pure, so its guarantees are properties: the same input gives the same decision, more
+pressure never brings a result back, and rules are obeyed.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def test_a_smaller_window_never_brings_a_result_back(
 def test_a_fuller_window_never_makes_room_for_a_result(
     result: tuple[str, str], pressure: Pressure, more: float
 ) -> None:
-    """Where an opening costs nothing, for else it is dearer the more stands before a result."""
+    """If an opening costs nothing; otherwise a longer prefix makes it dearer."""
     free = pressure._replace(read=0.0)
     fuller = free._replace(before=free.before + int(more * free.window))
     if action(result, free) == "cite":
@@ -319,6 +319,6 @@ def test_turn_by_turn_and_at_once_decide_the_same(
     for n in range(1, len(texts) + 1):
         last = fitted(chat(*texts[:n]), state, limit=limit)
         if any(edit.action == "fold" for edit in last.edits):
-            return  # from here on what stands before depends on when it was folded
+            return  # from here on the prefix depends on the time of the fold
         state = last.state
     assert last.body == fitted(chat(*texts), limit=limit).body

@@ -1,4 +1,4 @@
-"""Errors, warnings and URLs outlive every fold and every cut, whatever the limit."""
+"""Errors, warnings and URLs survive every fold and every cut, at any limit."""
 
 from __future__ import annotations
 

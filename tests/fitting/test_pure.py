@@ -66,7 +66,7 @@ def test_no_clock_is_read(tree: ast.Module) -> None:
 
 
 def test_no_parameter_is_somebody_who_cites_or_searches() -> None:
-    """What must be read is yielded as a value: see `fitting/reads.py`."""
+    """Contents to read are yielded as values: see `fitting/reads.py`."""
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, (ast.arg, ast.AnnAssign)) and node.annotation is not None:

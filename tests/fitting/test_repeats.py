@@ -1,4 +1,4 @@
-"""Runs of lines that stand in earlier results are found in linear time, whatever the lines are."""
+"""Runs of lines from earlier results are found in linear time, for any lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas that are set aside: what stays, what a session may rely on, and what is left alone."""
+"""Hidden schemas: those that are kept, guarantees for a session, and tools that are not changed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def defers(result: Fitted) -> list[Any]:
 
 
 def rebuilds(result: Fitted, asked: bytes) -> None:
-    """The client's bytes come back from what is written down."""
+    """Check that the client's bytes can be rebuilt from the record."""
     record = written(result.state, Before())
     turn = Turn(
         number=1,
@@ -275,7 +275,7 @@ def test_no_saving_is_claimed_for_tools_that_the_client_would_have_deferred_itse
     [edit] = defers(result)
     spared = holdfast.count(asked, dialect="anthropic").tokens - result.tokens
     assert spared > 10_000
-    assert edit.from_tokens - edit.to_tokens == spared  # the record tells what was done
+    assert edit.from_tokens - edit.to_tokens == spared  # the record matches the edit
     assert result.untouched - result.tokens == (spared if claimed else 0)
     again = fitted(asked, "anthropic", result.state, **options)
     assert again.untouched == result.untouched

@@ -28,7 +28,7 @@ def fitted(
 
 
 def parts(body: bytes, dialect: str) -> tuple[str, list[str]]:
-    """What stands around the messages, and each message, as text."""
+    """Return the fields around the messages, and each message, as text."""
     value = json.loads(body)
     messages = value.pop(MESSAGES.get(dialect, "messages"))
     return json.dumps(value), [json.dumps(message) for message in messages]

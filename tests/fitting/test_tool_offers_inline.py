@@ -1,4 +1,4 @@
-"""Where the API takes tools in a message, ours comes with the first ref, behind what is cached."""
+"""If the API accepts tools in a message, ours comes with the first ref, after the cached prefix."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def fitted(body: bytes, dialect: str, state: FitState | None = None, **changes: 
 
 
 def refused(body: bytes, dialect: str) -> list[str]:
-    """What we, and what the provider of the tests would object to."""
+    """Return the objections of the package, and of the tests' provider."""
     value = json.loads(body)
     ours = [violation.rule for violation in validate(body, dialect)]
     if dialect == CLAUDE:
@@ -156,7 +156,7 @@ def test_a_tool_of_the_clients_in_a_message_keeps_its_name() -> None:
 
 
 def test_who_speaks_again_before_the_model_has_gets_a_request_that_is_taken() -> None:
-    """An answer that failed: the next turn of the user's would stand behind our message."""
+    """After a failed answer, the user's next turn would follow our message."""
     value = json.loads(body_of(CLAUDE, log(90)))
     state = fitted(json.dumps(value).encode(), CLAUDE).state
     value["messages"].append({"role": "user", "content": "Are you there?"})

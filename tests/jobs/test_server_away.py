@@ -1,4 +1,4 @@
-"""PostgreSQL is gone while a worker is at a job: nothing is lost, and nothing is done twice."""
+"""PostgreSQL fails while a worker runs a job: nothing is lost, and nothing is done twice."""
 
 from __future__ import annotations
 

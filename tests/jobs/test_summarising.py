@@ -33,7 +33,7 @@ LINE = "The server node-7 answered in 7 ms and wrote 7 rows."
 
 
 class Says:
-    """A model that says the same whatever it is asked, or fails."""
+    """A model that gives the same answer to anything, or fails."""
 
     name, window = "test:model", 100_000
 
@@ -58,7 +58,7 @@ async def stored(store: Store) -> RefInfo:
 
 
 async def worked(store: Store, model: Says, **quotas: int) -> list[Attempt]:
-    """Do what is queued, once."""
+    """Run queued jobs, once."""
     attempts: list[Attempt] = []
     settings = Settings(**quotas)  # type: ignore[arg-type]
     quick = Settings(summarization_max_retries=0, **quotas)  # type: ignore[arg-type]
@@ -186,7 +186,7 @@ def test_what_was_summarised_before_costs_nothing_again() -> None:
         await stored(store)
         await store.jobs.enqueue(HERE, [job_of(info)])
         await worked(store, model)
-        assert model.calls == 2  # the summary went with its content
+        assert model.calls == 2  # the summary was removed with its content
 
     asyncio.run(work())
 

@@ -1,4 +1,4 @@
-"""What is out of date goes by itself: in a worker, in the library, for all tenants."""
+"""Expired records are removed automatically: by a worker, in the library, for all tenants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker: what it makes of outcomes and errors, of lost leases, of a store that is away."""
+"""A worker: outcomes and errors, lost leases, an unavailable store."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def raises(error: BaseException) -> Handler:
 def run(work: Callable[[], Awaitable[None]]) -> None:
     async def main() -> None:
         await work()
-        await asyncio.sleep(0)  # what was cancelled ends in this step
+        await asyncio.sleep(0)  # the cancelled task ends in this step
         left = asyncio.all_tasks() - {asyncio.current_task()}
         assert not left, "a worker that has ended leaves no task behind"
 
@@ -114,7 +114,7 @@ def test_a_failure_is_tried_again_later_and_told_without_content() -> None:
             assert job.next_attempt_at is not None
             assert secret not in job.error
             assert job.error.startswith("ValueError at test_worker.py:")
-            assert job.cost == 100  # nobody knows what it cost before it failed
+            assert job.cost == 100  # its cost before the failure is unknown
 
     run(work)
 

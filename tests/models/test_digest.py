@@ -1,4 +1,4 @@
-"""A content in fewer tokens, quoted as it stands."""
+"""A content in fewer tokens, quoted verbatim."""
 
 from __future__ import annotations
 

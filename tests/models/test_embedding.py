@@ -41,7 +41,7 @@ WORDS = st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1, max_si
 @settings(max_examples=60, deadline=None)
 @given(st.lists(WORDS | st.sampled_from(["the", "don't", "e.g.", "Oslo,"]), max_size=12))
 def test_a_text_is_worth_what_its_words_are(words: list[str]) -> None:
-    """Tokens of words are remembered: that must not change what a text is made of."""
+    """Tokens of words are cached, which must not change the tokens of a text."""
     pytest.importorskip("wordllama", reason="the extra embeddings is not installed")
     text = " ".join(words)
     assume(text.split() == words)

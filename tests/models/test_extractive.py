@@ -142,7 +142,7 @@ def test_a_citation_on_the_question_is_opened_first_and_then_quoted(dialect: str
     text = said(opened(body, PAGE), dialect, tool=NAME).text
     assert f"From the stored {REF}" in text
     assert "the disk of db-7 is full" in text
-    assert "Stored as" not in text  # the citation shows no more than what was opened
+    assert "Stored as" not in text  # the citation shows no more than the opened part
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_a_line_that_only_shares_a_word_with_the_question_is_no_answer() -> None
 
 
 def test_the_place_of_a_quotation_is_a_part_of_it() -> None:
-    """The names of fields stand in the path of a value alone."""
+    """The names of fields are only in the path of a value."""
     shown = f"{CITATION}\nBest matches:\n- $.disks[7].state: full (name: db-7)"
     assert said(chat(shown, question="What is the state of db-7?"), tool=NAME).openings == ()
 

@@ -1,4 +1,6 @@
-"""MiniLM on this machine: every text has a vector, and who asks for it without it is told how."""
+"""MiniLM on this machine: every text has a vector, and a missing package is an error with the next
+step.
+"""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def test_a_program_over_its_time_is_killed_with_all_that_it_started(tmp_path: Pa
             return stat.read_text().split(")")[1].split()[0] in "ZX"
         return True
 
-    until(has_ended)  # it was told when the answer came, and dies when it is next scheduled
+    until(has_ended)  # it was stopped when the answer came, and dies when it is next scheduled
 
 
 @posix
@@ -197,7 +197,7 @@ open({pid!r}, "w").write(str(child.pid))
 @posix
 @pytest.mark.parametrize("rest", ["print('Short.')", "time.sleep(600)"], ids=["ends", "hangs"])
 def test_a_child_that_a_program_leaves_behind_holds_nobody_up(tmp_path: Path, rest: str) -> None:
-    """In a session of its own, which no group reaches, with the program's output still open."""
+    """In a separate session, which no group reaches, with the program's output still open."""
     pid = tmp_path / "pid"
     model = program(tmp_path, _LEAVES_A_CHILD.format(pid=str(pid), rest=rest), timeout=3.0)
     try:

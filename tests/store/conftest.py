@@ -44,7 +44,7 @@ def sqlite(tmp_path: Path) -> Opener:
 
 @pytest.fixture
 def change_table(store_url: str, request: pytest.FixtureRequest) -> ChangeTable:
-    """Changes rows behind the back of the store; a store in memory is skipped."""
+    """Change rows bypassing the store; a store in memory is skipped."""
     kind = Opener(store_url).kind
     if kind == "memory":
         pytest.skip("nobody else can reach into memory")

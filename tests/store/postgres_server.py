@@ -106,7 +106,7 @@ class Server:
         _until(self._takes_connections)
 
     def kill(self) -> None:
-        """End it with SIGKILL, like a crash; return when all its processes are gone."""
+        """End it with SIGKILL, like a crash; return when all its processes have ended."""
         assert self._process
         workers = psutil.Process(self._process.pid).children(recursive=True)
         self._process.kill()

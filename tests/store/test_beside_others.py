@@ -353,7 +353,7 @@ def test_damaged_records_are_removed_only_of_who_looks_for_them(opener: Opener) 
             damages = await store.verify(person)
             assert len(damages) == 3, person
             assert [damage.refs for damage in damages if damage.refs] == [(SHARED.ref_id,)]
-            # Derived data is gone; the content is quarantined, visible to its owners.
+            # Derived data was removed; the content is quarantined, visible to its owners.
             assert len(await store.verify(person)) == 1
 
     opener.clock.now = AT
@@ -424,7 +424,7 @@ def test_a_turn_that_is_forgotten_takes_no_fact_of_another_session_along(opener:
 
 
 async def _put_unused(store: Store, scope: Scope) -> None:
-    """Store a record of each kind that goes when no session of its owner uses it."""
+    """Store a record of each kind that is removed when no session of its owner uses it."""
     name = scope.session
     await store.put(scope, [content(f"of {name}")])
     await store.remembered.add(scope, [said(f"t {name}", f"in {name}")])

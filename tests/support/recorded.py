@@ -38,7 +38,7 @@ PLATFORMS = {
     "databricks": "databricks",
     "router.huggingface.co": "huggingface",
 }
-"""Where a recorded request went, by host."""
+"""The provider of a recorded request, by host."""
 
 needs_usage = pytest.mark.skipif(
     not (DATA / "usage" / "dev.jsonl.gz").exists(),

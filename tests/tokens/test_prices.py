@@ -67,7 +67,7 @@ def test_every_model_costs_what_the_package_would_charge(at: datetime) -> None:
     for provider in their_providers:
         for theirs in provider.models:
             standard = theirs.get_prices(at)
-            # What we leave out: prices of cache writes by duration, audio, images, searches.
+            # We leave out: prices of cache writes by duration, audio, images, searches.
             if set(standard.__dict__) - set(ModelRates.__struct_fields__):
                 continue
             charged = standard.calc_price(genai_prices.Usage(**usage))["total_price"]

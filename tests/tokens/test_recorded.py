@@ -9,8 +9,8 @@ from collections import defaultdict
 from holdfast import count
 from tests.support.recorded import PLATFORMS, needs_usage, requests
 
-# Median and 95th percentile of the absolute error in percent; a little above what is reached, so
-# that a change that makes counting worse fails. `make bench` prints the figures.
+# Median and 95th percentile of the absolute error in percent; slightly above the current values, so
+# that a change for the worse fails. `make bench` prints the figures.
 REACHED = {
     "openai-chat": (0.1, 1),
     "openai-responses": (0.1, 9),

@@ -1,4 +1,4 @@
-"""The room for the answer that a request asks for, and what it leaves to the input."""
+"""A request's room for the answer, and the remaining input."""
 
 from __future__ import annotations
 

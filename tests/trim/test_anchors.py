@@ -1,4 +1,4 @@
-"""Anchors: what must survive, and how it is found."""
+"""Anchors: the messages to keep, and how they are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Digests: what they must tell, how they quote, and what stands for what was taken out."""
+"""Digests: their content, their quotations, and the replacement of removed messages."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_what_is_taken_out_is_stood_for_by_its_neighbour_with_the_same_bytes() -
     assert own_of(grown.messages[0]) is third.messages[0]
     assert MARK.get(grown.messages[0]) is True
     assert (edit.action, edit.ref_id in shop.stored, edit.to_tokens) == ("drop", True, 0)
-    # Also the one before it can stand for it, and what it stands for already goes with it.
+    # The piece before it can replace it too, and so can the messages that it already replaces.
     gone = taken_out(grown, first, shop.bench)
     assert gone is not None
     grown, edit = gone
@@ -289,7 +289,7 @@ def test_a_state_of_nothing_but_digests_keeps_the_last_one() -> None:
 
 
 def test_an_engine_goes_on_from_what_it_made() -> None:
-    """What went out last turn, with exchanges taken out beside it, is trimmed again."""
+    """The last turn's request, with removed exchanges, is trimmed again."""
     shop = Workshop(talk(30), "openai-chat")
     last = shop.ladder(0)[-1]
     shop.pieces = last.pieces

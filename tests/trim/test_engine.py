@@ -128,7 +128,7 @@ HARMS: dict[str, Callable[[list[Piece]], list[Piece]]] = {
 
 
 LOST = {"loses an anchor": slice(0, 1), "loses the rest": slice(1, None)}
-"""The pieces whose anchors are gone."""
+"""The pieces whose anchors are lost."""
 
 
 @pytest.mark.parametrize("harm", HARMS)

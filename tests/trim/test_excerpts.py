@@ -1,4 +1,4 @@
-"""Cuts: between words and lines, never through what must stay exact, with the worst lines shown."""
+"""Cuts: between words and lines, never through exact values, with the worst lines shown."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def check_fit(dialect: str, script: Any, strategy: str, data: st.DataObject) -> 
     try:
         fitted = fit(body, dialect=dialect, model=MODELS[dialect], limit=limit, strategy=strategy)
     except (AnchorPreservationError, BudgetExceededError):
-        assert limit < least(source, counted) + 10  # only what must be kept may be too much
+        assert limit < least(source, counted) + 10  # only the messages to keep may be too large
         return
     assert tokens_of(fitted.body, dialect) == fitted.tokens <= limit
     assert validate(fitted.body, dialect, MODELS[dialect]) == []
@@ -141,7 +141,7 @@ def check_fit(dialect: str, script: Any, strategy: str, data: st.DataObject) -> 
     if total <= limit:
         assert fitted.body == write(source)
         assert fitted.edits == ()
-    # Order is kept, and every message that went out says which ones it stands for.
+    # Order is kept, and every sent message lists the ones that it replaces.
     ends = [place for origin in fitted.state.origins for place in origin]
     assert ends == sorted(ends)
     for message, (start, stop) in zip(after.messages, fitted.state.origins, strict=True):
@@ -189,7 +189,8 @@ def check_turns(dialect: str, script: Any, data: st.DataObject) -> None:
         if before and not fitted.edits:
             assert fitted.body.startswith(before)
         tail = len(fitted.state.sent.frame.tail)
-        # A last turn lets no tool be called, which stands in front; one that follows may again.
+        # A last turn forbids tool calls in the fields before the messages; a following one allows
+        # them again.
         sent = b"" if fitted.final else fitted.body[: len(fitted.body) - tail]
         before, state = sent, fitted.state
 
@@ -287,7 +288,7 @@ def test_what_is_no_anchor_goes_even_if_it_is_shorter_than_a_line_about_it() -> 
     limit = round(count(body).tokens * 0.75)
     fitted = fit(body, limit=limit)
     assert all(f"You must {n}." in fitted.body.decode() for n in range(50))
-    assert limit - 20 <= fitted.tokens <= limit  # no more went than must
+    assert limit - 20 <= fitted.tokens <= limit  # no more was removed than necessary
     assert {edit.what for edit in fitted.edits} == {"took out an exchange"}
 
 

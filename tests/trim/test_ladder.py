@@ -34,7 +34,7 @@ SECRET = "hunter2"
 
 
 class Workshop:
-    """A conversation in pieces, with a bench that remembers what it was given to keep."""
+    """A conversation in pieces, with a bench that records stored contents."""
 
     def __init__(self, body: Any, dialect: str, *, opener: str = "expand_ref") -> None:
         self.conversation = read(body, dialect)
@@ -75,7 +75,7 @@ def messages_of(state: Trimmed) -> list[Message]:
 
 
 def verbatim(state: Trimmed) -> set[bytes]:
-    """The client's messages that go out as they came, each with its place."""
+    """Return the client's messages that are sent unchanged, each with its place."""
     places: set[bytes] = set()
     for piece in state.pieces:
         at = piece.start
@@ -98,7 +98,7 @@ def calls_and_results(messages: list[Message]) -> tuple[list[str], list[str]]:
 
 
 def drawn(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Try a property with so many conversations, each in a dialect and under a strategy."""
+    """Try a property with a number of conversations, each in a dialect and with a strategy."""
     values = given(
         st.sampled_from(DIALECTS), long_scripts(), st.sampled_from(["auto", *STRATEGIES])
     )
@@ -187,7 +187,7 @@ def test_passing_over_what_is_far_too_large_is_monotonic_too(
     low, high = sorted((total * first, total * second))
     small, large = (chosen(shop, limit, "auto", most=limit) for limit in (low, high))
     assert small is None or (large is not None and verbatim(large) >= verbatim(small))
-    # What is passed over costs nothing: if anything fits, something is found.
+    # Skipped states are not built: if anything fits, something is found.
     assert (small is None) == (chosen(shop, low, "auto") is None)
 
 
@@ -264,7 +264,7 @@ def test_the_question_of_an_answer_that_is_kept_is_kept_or_quoted_before_it(
             break
         question: Message | None = None
         seen: set[int] = set()
-        digests: list[str] = []  # one may stand behind another, folded at different steps
+        digests: list[str] = []  # one may follow another, folded at different steps
         for message in messages_of(state):
             for original in originals_of(message):
                 question = original if asks(original) else question
@@ -342,7 +342,7 @@ class Unwilling:
 
 
 class Halving(Unwilling):
-    """Another's strategy: folds the older half, whatever the target."""
+    """A custom strategy: folds the older half, for any target."""
 
     name = "halving"
 

@@ -1,6 +1,7 @@
-"""A text of the user's that is larger than the window: its middle goes, and a ref opens the whole.
+"""A user's text larger than the window: its middle is removed, and a ref opens the original.
 
-aider sends all files in one message of the user (issue 10, 4.6), smolagents what its tools saw.
+aider sends all files in one user message (issue 10, 4.6), smolagents the observations of its
+tools.
 """
 
 from __future__ import annotations
@@ -213,7 +214,7 @@ def test_a_larger_budget_keeps_at_least_as_much_of_every_text(
 
 
 def shown(state: Trimmed) -> dict[int, int]:
-    """How much of each of the client's messages goes out, digests aside."""
+    """Return the characters of each of the client's messages that are sent, digests aside."""
     return {
         id(own_of(message)): len(message.span)
         for message in messages_of(state)

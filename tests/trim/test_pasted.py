@@ -53,7 +53,7 @@ def test_the_document_is_cited_for_the_question_which_stays(shape: str, dialect:
     shown = "\n".join(texts(turn.body, dialect))
     assert ASKED in shown
     assert TOLD in shown
-    assert CLAUSES[333] in shown  # what the question is about
+    assert CLAUSES[333] in shown  # the subject of the question
     [edit] = [edit for edit in turn.edits if edit.action == "cite"]
     assert edit.what == "cited a document in a user's message"
     [content] = turn.contents

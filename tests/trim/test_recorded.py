@@ -15,7 +15,7 @@ from tests.support.recorded import needs_trajectories, trajectories
 from tests.trim.test_fit import MODELS, anchors_kept, least
 
 EVERY = 12
-"""One in so many conversations here; `make bench` takes all."""
+"""One of this number of conversations here; `make bench` takes all."""
 
 
 def sample(every: int = EVERY) -> list[dict[str, Any]]:

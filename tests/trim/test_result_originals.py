@@ -1,4 +1,4 @@
-"""A result that is cut is cut from its own original, whatever else stands in its message."""
+"""A result is cut from its own original, with any other content in its message."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def fitted_in(dialect: str, body: dict[str, Any], kept: Kept, limit: int, **how:
 
 
 def number_of(text: str) -> int:
-    """Which log a text shows, whole, cut or behind a ref."""
+    """Return the number of the log in a text, complete, cut or as a ref."""
     for number in (7, 8, 9):
         whole = log(LONG, number)
         if text.startswith(whole[:30]) or digest(canonical(whole))[:16] in text:
@@ -113,7 +113,7 @@ def test_results_beside_an_opened_one_are_cut_from_their_own_originals(
         actions |= {edit.action for edit in fitted.edits}
         [holder] = [message for message in fitted.state.sent.messages if message.results]
         results = results_with_originals(holder)
-        # Claude is given what was opened first, Gemini all results in the order of its calls.
+        # Claude gets opened results first, Gemini all results in the order of its calls.
         order = [7, 99, 8, 9] if dialect == "gemini" else [99, 9, 8, 7]
         assert [number_of(each.text) for each in results] == order
         for each, number in zip(results, order, strict=True):

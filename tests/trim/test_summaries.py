@@ -1,4 +1,6 @@
-"""What a digest quotes of a model's summary: in its room, with places, and without our voice."""
+"""The quotations of a model's summary in a digest: within its room, with places, and unable to
+imitate us.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,7 @@ sentences = st.lists(st.builds(Sentence, words, st.integers(0, 5), st.integers(0
 
 @functools.cache
 def folded_twice() -> tuple[Workshop, Piece, list[str]]:
-    """A digest of digests, and the refs of its parts; it is made once for all that is said."""
+    """Return a digest of digests, and the refs of its parts; built once for all summaries."""
     shop = workshop()
     first, _ = folded(shop, *shop.pieces[1:6])
     second, both = folded(shop, first, *shop.pieces[6:10])

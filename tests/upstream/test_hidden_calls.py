@@ -1,4 +1,4 @@
-"""What goes out next after hidden calls: how much room there is, and what is sent instead."""
+"""The next request after hidden calls: its room, and its fallback."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Work = Callable[[Holdfast, SentRequest, HiddenCalls], Awaitable[None]]
 
 
 def with_request(work: Work, *, limit: int | None = LIMIT, policy: str = "allow") -> None:
-    """Work with a long request that was made to fit."""
+    """Work with a long fitted request."""
 
     async def main() -> None:
         settings = msgspec.convert({"privacy_policy": policy}, Settings)

@@ -1,4 +1,4 @@
-"""Which calls mean a tool of ours, however a model spells its name."""
+"""Calls of our tools, in any spelling of their names."""
 
 from __future__ import annotations
 

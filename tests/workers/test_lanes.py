@@ -160,7 +160,7 @@ def test_a_failed_release_holds_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_job_that_is_cancelled_before_it_runs_takes_no_slot_with_it() -> None:
-    """The cancelled task was kept, and with it the slot: whoever went on waited for ever."""
+    """The cancelled task was kept, and with it the slot: later jobs waited for ever."""
 
     async def main() -> None:
         workers = Workers(WorkLimits(processes=0))

@@ -1,4 +1,4 @@
-"""Workers: the same citations as in this process, and an end to whatever does not end."""
+"""Workers: the same citations as in this process, and an end to endless work."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_workers_that_were_replaced_are_gone_at_once() -> None:
 
 @contextmanager
 def pool_of(**limits: Any) -> Iterator[tuple[Workers, list[str]]]:
-    """Workers of their own, and why contents could not be read."""
+    """Yield separate workers, and the reasons of failed reads."""
     pool = Workers(WorkLimits(**limits))
     reasons: list[str] = []
     pool.overran = reasons.append
@@ -217,7 +217,7 @@ def test_all_contents_of_a_request_share_one_deadline() -> None:
         os.kill(pool.pids[0], signal.SIGSTOP)
         citer = pool.citer()
         assert citer(LOG, rules=RULES).fidelity.level == "ends"
-        # What is left is too little even to start a worker.
+        # The remaining time is too short even to start a worker.
         assert citer(ROWS, rules=RULES).fidelity.level == "ends"
         assert pool.citer()(ROWS, rules=RULES).fidelity.level in ("cited", "ends")
         assert reasons[:2] == ["deadline", "deadline"]
@@ -365,7 +365,7 @@ def test_one_thread_of_a_lane_runs_at_a_time() -> None:
 
 def test_a_worker_that_says_it_leaves_is_not_asked_again() -> None:
     """It would break the pipe of the next task, which then counts as a crash."""
-    little = 64_000_000  # more than it holds already, so that it leaves behind its first answer
+    little = 64_000_000  # more than it uses already, so that it exits after its first answer
     worker = WorkerProcess(little)
     try:
         answer = worker.ask(CiteTask(rules=RULES), b"short lines\n" * 20, 30.0)

@@ -175,7 +175,7 @@ class ModelFacts(FactStore):
         return self._drop_sources(scope, lambda source: source.session == scope.session)
 
     def drop_of_turns(self, scope: Scope, turns: Sequence[Remembered]) -> int:
-        """Remove what was said in these turns only; return how many facts went."""
+        """Remove facts whose only sources are these turns; return their number."""
         gone = {(turn.session, turn.id) for turn in turns}
         return self._drop_sources(scope, lambda source: (source.session, source.ref) in gone)
 
