@@ -458,3 +458,28 @@ def test_a_field_that_the_question_names_is_opened_though_its_citation_shows_it(
             assert last.index("committer.email` hold?") < last.index("ada@example.org")
 
     asyncio.run(main())
+
+
+def test_a_path_with_an_id_in_it_is_opened() -> None:
+    """An id that is one step of a path is no reason to think of another content."""
+    variants = {
+        str(4068787148 + 7919 * n): {"item": n, "price": 40 + n / 100, "available": n % 3 > 0}
+        for n in range(60)
+    }
+    number = str(4068787148 + 7919 * 31)
+
+    async def main() -> None:
+        async with Holdfast.open("memory:") as engine:
+            session, options = engine.session("s"), how(engine)
+            shown = json.dumps({"name": "Puzzle", "variants": variants})
+            await sent(engine, session, in_dialect(late(result=shown), "openai-chat"), options)
+            question = f"What does the key `variants.{number}.price` hold?"
+            asking = in_dialect(late(question, result=shown), "openai-chat")
+            second = await sent(engine, session, asking, options)
+            assert len(openings(second)) == 1
+            assert b"40.31" in messages(second.body)[-1]
+            wrong = question.replace(number, "1234567890")
+            asking = in_dialect(late(question, wrong, result=shown), "openai-chat")
+            assert openings(await sent(engine, session, asking, options)) == []
+
+    asyncio.run(main())
