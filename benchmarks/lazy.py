@@ -26,7 +26,7 @@ from benchmarks import figures
 from benchmarks.fit import PRICES
 from holdfast.fitting import FitOptions, fit_request
 from holdfast.settings import Settings
-from holdfast.upstream.finding import lazy_rules
+from holdfast.upstream.tool_finder import lazy_rules
 from tests.support.recorded import DATA
 from tests.surfaces.proxy.harness import DIALECTS, request_in, running_proxy
 from tests.surfaces.proxy.lazy_replaying import kept_shares, lazy_model, requests_of, with_tools

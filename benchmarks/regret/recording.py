@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import holdfast
 from benchmarks.regret.reuse import texts_of
-from holdfast.engine.replaying import Reuse
+from holdfast.engine.session_replay import Reuse
 from holdfast.tokens import ModelContextRegistry
 from tests.support.recorded import trajectories
 from tests.surfaces.proxy.replaying import tools_of

@@ -1,6 +1,6 @@
 """What messages of recorded agents say, and where a run of characters stands in them as written.
 
-reuse: before recording. How reuse is measured is the engine's own: see engine/replaying.py.
+reuse: before recording. How reuse is measured is the engine's own: see engine/session_replay.py.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.engine.replaying import strings
+from holdfast.engine.session_replay import strings
 
 _AS_WRITTEN = {" ": r"(?:\s|\\[nrt])+", '"': r'\\*"', "/": r"\\?/", "\\": r"\\+"}
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from benchmarks.regret.recording import Recording
 from benchmarks.regret.reuse import texts_of
 from benchmarks.regret.rules import Again, Entry, Piece, Rule, Sent
-from holdfast.engine.replaying import Sight
+from holdfast.engine.session_replay import Sight
 from holdfast.errors import HoldfastError
 from holdfast.wire import Message
 

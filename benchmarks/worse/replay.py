@@ -29,7 +29,7 @@ from holdfast.store.opening import open_memory
 from holdfast.store.records import Edit
 from holdfast.tokens.counter import message_tokens
 from holdfast.trim.provenance import refs_of
-from holdfast.upstream.finding import lazy_rules
+from holdfast.upstream.tool_finder import lazy_rules
 from tests.fitting.test_citing import in_dialect
 from tests.surfaces.proxy.replaying import FOLDING
 

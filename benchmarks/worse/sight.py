@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from benchmarks.worse.sessions import Message, RecordedSession
-from holdfast.engine.replaying import Reuse, Sight, strings
+from holdfast.engine.session_replay import Reuse, Sight, strings
 from holdfast.wire import Message as WireMessage
 
 

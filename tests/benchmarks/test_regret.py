@@ -12,7 +12,7 @@ from benchmarks.regret.reuse import place_of
 from benchmarks.regret.rules import Clearing, clear_tool_uses
 from benchmarks.regret.telling import costs, tell, untouched
 
-from holdfast.engine.replaying import Reuse
+from holdfast.engine.session_replay import Reuse
 
 LINE = "the harbour master of Port Ellen is Catriona MacTaggart"
 LOG = "\n".join(f"{n:05} a quiet day at the harbour, nothing came in" for n in range(600))

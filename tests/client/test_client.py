@@ -15,7 +15,7 @@ import pytest
 import holdfast
 from holdfast.client import Client, Reply
 from holdfast.client.pace import Pace
-from holdfast.client.requests import Asked
+from holdfast.client.requests import ParsedRequest
 from holdfast.engine import Holdfast
 from holdfast.errors import (
     BudgetExceededError,
@@ -600,7 +600,7 @@ def test_a_conversation_is_asked_to_end_only_if_both_engine_and_client_want_that
         async with Holdfast.open("memory:") as opened:
             options = msgspec.structs.replace(opened.options, ends=engine_ends)
             engine = opened.with_parts(options=options)
-            asked = Asked(read({"messages": []}, "openai-chat"), "openai-chat", frozenset())
+            asked = ParsedRequest(read({"messages": []}, "openai-chat"), "openai-chat", frozenset())
             model = MODELS["openai-chat"]
             async with Client(model, engine=engine, key="k", ends=client_ends) as client:
                 assert client._options(asked, None).ends is (engine_ends and client_ends)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.engine.accounting import Expanded
+from holdfast.engine.bill import ExpansionUsage
 from holdfast.store.records import TurnUsage
 from holdfast.store.rules import total
 from holdfast.surfaces.cli._bill import bill
@@ -46,7 +46,7 @@ def example() -> list[TurnUsage]:
         [anthropic(0, cached=23_000, written=1_500, output=60),
          anthropic(0, cached=24_500, written=4_000, output=300)],
         model=model, predicted=24_500, untouched=53_500, cache_lives=lives,
-        known=23_000, asked_known=52_000, expanded=Expanded(1, 4_000, rounds=1),
+        known=23_000, asked_known=52_000, expanded=ExpansionUsage(1, 4_000, rounds=1),
     )  # fmt: skip
     return [unchanged, cited, opened]
 

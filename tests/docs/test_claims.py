@@ -34,16 +34,16 @@ from holdfast.store.sqlite import scrubbing
 from holdfast.surfaces.mcp import cards
 from holdfast.surfaces.mcp.gateway import GatewayOptions
 from holdfast.surfaces.proxy import (
+    answer_reuse,
     connections,
-    counting,
     dispatch,
-    incoming,
+    incoming_request,
     metrics,
     recent,
-    remembering,
     report,
+    token_count,
 )
-from holdfast.surfaces.proxy.dashboard import comparing
+from holdfast.surfaces.proxy.dashboard import comparison
 from holdfast.tokens import calibration, vocabulary
 from holdfast.workers import pool
 
@@ -152,7 +152,7 @@ CLAIMS: dict[str, list[str]] = {
         f"{pool._LONG_LANE_BYTES // _MILLION} MB on",
         f"{pool.WorkLimits().memory_bytes // _MILLION:,} MB are the system's limit",
         f"took longer than {pool.WorkLimits().seconds} seconds",
-        f"`count_tokens` of more than {counting._COUNTED_AS_IS // _MILLION} MB",
+        f"`count_tokens` of more than {token_count._COUNTED_AS_IS // _MILLION} MB",
     ],
     "docs/how-to/jobs.md": [
         f"| one job | {SUMMARY_TOKENS} |",
@@ -164,9 +164,9 @@ CLAIMS: dict[str, list[str]] = {
         f"`by_session` (the {report.MOST_SESSIONS} last used)",
         f"After {metrics.MOST_MODELS} models",
     ],
-    "docs/how-to/answers.md": [f"nothing over {remembering.MOST_BYTES // _MILLION} MB"],
+    "docs/how-to/answers.md": [f"nothing over {answer_reuse.MOST_BYTES // _MILLION} MB"],
     "docs/how-to/budget.md": [f"From {budget.WARN_PERCENT} % on"],
-    "docs/how-to/dashboard.md": [f"up to {comparing.MOST_BYTES // _MILLION} MB"],
+    "docs/how-to/dashboard.md": [f"up to {comparison.MOST_BYTES // _MILLION} MB"],
     "docs/how-to/fit.md": [
         f"reaches {_percent(HIGH_WATER)} of the limit, "
         f"history is folded down to {_percent(LOW_WATER)}",
@@ -176,7 +176,7 @@ CLAIMS: dict[str, list[str]] = {
     "docs/how-to/serve.md": [
         f"{_BUSY}, the request falls back to the next",
         f"within {connections.HEADER_SECONDS:g} seconds, or the body within "
-        f"{incoming.BODY_SECONDS:g}",
+        f"{incoming_request.BODY_SECONDS:g}",
     ],
 }
 """Phrases by page, with the numbers that the code has now."""

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast
-from holdfast.engine.accounting import (
-    Counted,
-    Expanded,
+from holdfast.engine.bill import (
+    ExpansionUsage,
+    RequestCounts,
     ReusedAnswer,
     remembered_usage,
     turn_usage,
@@ -39,7 +39,7 @@ OPUS = SimpleNamespace(
 FLASH = SimpleNamespace(input=Decimal("0.3"), cached=Decimal("0.03"), output=Decimal("2.5"))
 """gemini-2.5-flash."""
 
-NOTHING_OPENED = Expanded()
+NOTHING_OPENED = ExpansionUsage()
 SHORT: Lives = frozenset({"5m"})
 LONG: Lives = frozenset({"1h"})
 POSITIONS = frozenset(Prefixes.__struct_fields__)
@@ -89,12 +89,12 @@ def used(
     *,
     model: str = "gpt-5",
     status: int = 200,
-    expanded: Expanded = NOTHING_OPENED,
+    expanded: ExpansionUsage = NOTHING_OPENED,
     **about: Any,
 ) -> TurnUsage:
     """Return the usage of a turn; its known prefix is given by the names of `Prefixes`."""
     prefixes = Prefixes(**{name: about.pop(name) for name in POSITIONS & about.keys()})
-    counted = Counted(prefixes=prefixes, **about)
+    counted = RequestCounts(prefixes=prefixes, **about)
     return turn_usage(report, counted, expanded, model=model, now=NOW, status=status)
 
 
@@ -207,7 +207,7 @@ def test_no_saving_is_claimed_for_what_the_client_would_not_have_sent() -> None:
 
 @pytest.mark.parametrize("asked", [128_000, 128_001, 9_000_000])
 def test_no_saving_is_claimed_for_a_request_that_exceeds_the_window(asked: int) -> None:
-    opened = Expanded(calls=1, tokens=1_000, rounds=1)
+    opened = ExpansionUsage(calls=1, tokens=1_000, rounds=1)
     reports = [openai(90_000, 2_000, 50), openai(91_000, 90_000, 300)]
     usage = used(reports, predicted=90_000, untouched=asked, expanded=opened, window=128_000)
     assert usage.input == 181_000
@@ -219,7 +219,7 @@ def test_no_saving_is_claimed_for_a_request_that_exceeds_the_window(asked: int) 
 
 
 def test_an_answer_from_memory_saves_what_would_have_been_sent() -> None:
-    counted = Counted(predicted=90_000, untouched=9_000_000, window=128_000, is_exact=True)
+    counted = RequestCounts(predicted=90_000, untouched=9_000_000, window=128_000, is_exact=True)
     usage = remembered_usage(ReusedAnswer(output=10), counted, model="gpt-5", now=NOW)
     assert (usage.overflows, usage.untouched, usage.saved) == (True, 90_000, 90_000)
 
@@ -457,7 +457,7 @@ def test_what_was_opened_is_paid_with_the_prompt_it_was_read_with() -> None:
         [openai(10_000, output=9), openai(11_000, output=11), openai(12_000, output=30)],
         predicted=10_000,
         untouched=40_000,
-        expanded=Expanded(calls=2, tokens=2_000, rounds=2),
+        expanded=ExpansionUsage(calls=2, tokens=2_000, rounds=2),
     )
     assert usage.saved == 40_000 - 33_000
     cost = dollars((33_000, GPT.input), (50, GPT.output))
@@ -474,7 +474,7 @@ def test_later_calls_of_an_answer_do_not_tell_what_the_cache_held_before_it() ->
         known=9_000,  # and not found by the first call
         untouched=40_000,
         asked_known=35_000,
-        expanded=Expanded(calls=1, tokens=900, rounds=1),
+        expanded=ExpansionUsage(calls=1, tokens=900, rounds=1),
     )
     assert usage.untouched_cached == 0
 
@@ -484,14 +484,14 @@ def test_opening_can_cost_more_than_was_saved() -> None:
         [openai(10_000), openai(16_000), openai(19_000)],
         predicted=10_000,
         untouched=40_000,
-        expanded=Expanded(3, 5_000, rounds=2),
+        expanded=ExpansionUsage(3, 5_000, rounds=2),
     )
     assert usage.saved == -5_000
     assert usage.saved_cost == float(-dollars((5_000, GPT.input)))
 
 
 def test_what_was_opened_is_predicted_where_nothing_is_reported() -> None:
-    usage = used(None, predicted=1_000, untouched=4_000, expanded=Expanded(1, 100, rounds=1))
+    usage = used(None, predicted=1_000, untouched=4_000, expanded=ExpansionUsage(1, 100, rounds=1))
     assert usage.input == 1_000 + 1_100
     assert usage.saved == 4_000 - 2_100
     assert usage.unreported
@@ -500,7 +500,7 @@ def test_what_was_opened_is_predicted_where_nothing_is_reported() -> None:
 
 def test_a_call_without_a_report_makes_the_turn_an_estimate() -> None:
     reports = [openai(1_000), {}]
-    usage = used(reports, predicted=900, untouched=4_000, expanded=Expanded(1, 100, rounds=1))
+    usage = used(reports, predicted=900, untouched=4_000, expanded=ExpansionUsage(1, 100, rounds=1))
     assert (usage.input, usage.unreported) == (900 + 1_000, True)
 
 
@@ -515,7 +515,7 @@ def test_calls_are_priced_one_by_one() -> None:
             model="gemini-2.5-pro",
             predicted=90_000,
             untouched=150_000,
-            expanded=Expanded(2, 100, rounds=2),
+            expanded=ExpansionUsage(2, 100, rounds=2),
         )
         assert usage.cost == float(dollars((270_000, Decimal("1.25")), (30, Decimal(10))))
 
@@ -533,14 +533,18 @@ def test_a_call_that_failed_costs_and_saves_nothing(status: int) -> None:
 def test_calls_before_the_one_that_failed_were_billed_and_saved_nothing() -> None:
     usage = used(
         [openai(10_000, output=20)], status=429, predicted=10_000, untouched=40_000,
-        expanded=Expanded(1, 500, rounds=1),
+        expanded=ExpansionUsage(1, 500, rounds=1),
     )  # fmt: skip
     cost = dollars((10_000, GPT.input), (20, GPT.output))
     assert (usage.failed, usage.input, usage.untouched) == (True, 10_000, 0)
     assert (usage.cost, usage.saved_cost) == (float(cost), float(-cost))
     assert usage.saved == -10_000
     unreported = used(
-        None, status=502, predicted=10_000, untouched=40_000, expanded=Expanded(1, 500, rounds=1)
+        None,
+        status=502,
+        predicted=10_000,
+        untouched=40_000,
+        expanded=ExpansionUsage(1, 500, rounds=1),
     )
     assert unreported.input == 10_000
 
@@ -592,7 +596,7 @@ def test_an_answer_from_memory_saves_what_the_cache_would_not_have(
     tokens: int, age: float, rate: Decimal
 ) -> None:
     """The provider had the same request before: it would have read a long one from its cache."""
-    counted = Counted(predicted=tokens, untouched=tokens)
+    counted = RequestCounts(predicted=tokens, untouched=tokens)
     usage = remembered_usage(ReusedAnswer(50, age), counted, model="gpt-5", now=NOW)
     assert (usage.input, usage.untouched, usage.cost) == (0, tokens, 0.0)
     assert usage.saved_cost == float(dollars((tokens, rate), (50, GPT.output)))
@@ -636,7 +640,7 @@ def test_savings_follow_from_the_numbers_beside_them(
         report,
         model=model,
         status=status,
-        expanded=Expanded(rounds, 100, rounds),
+        expanded=ExpansionUsage(rounds, 100, rounds),
         broken=broken,
         cache_lives=lives,
         **sides,
@@ -693,7 +697,7 @@ def test_each_call_has_the_rate_of_its_own_size(rounds: int, rate: str) -> None:
     usage = used(
         gemini(250_000),
         model="gemini-2.5-pro",
-        expanded=Expanded(calls=rounds, rounds=rounds),
+        expanded=ExpansionUsage(calls=rounds, rounds=rounds),
         predicted=250_000,
         untouched=250_000,
     )

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import holdfast
 from holdfast.cite import CitingRules
-from holdfast.engine import Expanded, Holdfast
+from holdfast.engine import ExpansionUsage, Holdfast
 from holdfast.fitting import FitOptions, Fitted
 from holdfast.store.opening import open_memory
 from holdfast.store.protocol import Store
@@ -140,7 +140,7 @@ class Run:
     async def observe(self, fitted: Fitted, step: Step) -> TurnUsage:
         calls = step.rounds + (step.status == 200)
         reports = [report(self.dialect, step, fitted.count.plain + 40 * n) for n in range(calls)]
-        opened = Expanded(step.rounds, 40 * step.rounds, step.rounds)
+        opened = ExpansionUsage(step.rounds, 40 * step.rounds, step.rounds)
         turn = await self.engine.observe(
             self.session, fitted, reports, status=step.status, expanded=opened
         )

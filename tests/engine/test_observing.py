@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.engine import Expanded, Holdfast
+from holdfast.engine import ExpansionUsage, Holdfast
 from holdfast.store.opening import open_memory
 from tests.fitting.test_citing import chat
 
@@ -41,7 +41,7 @@ def test_a_turn_that_opened_refs_teaches_nothing() -> None:
         engine = Holdfast(open_memory())
         session = engine.session("s")
         before = engine.calibration.dump()
-        opened = Expanded(1, 50)
+        opened = ExpansionUsage(1, 50)
         turn = await engine.observe(
             session, await session.fit(chat("short")), USAGE, expanded=opened
         )

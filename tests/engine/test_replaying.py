@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
-from holdfast.engine.replaying import Replayed, Way, replay
+from holdfast.engine.session_replay import ReplayResult, Way, replay
 from holdfast.store.opening import open_memory
 from holdfast.tokens import count
 from holdfast.wire import Conversation, read
@@ -49,7 +49,7 @@ def session(said: str) -> list[Conversation]:
     return [conversation(first), conversation(second)]
 
 
-def told(requests: list[Conversation], way: Way | None) -> Replayed:
+def told(requests: list[Conversation], way: Way | None) -> ReplayResult:
     engine = Holdfast(open_memory())
     return asyncio.run(replay(engine, requests, MODEL, way))
 

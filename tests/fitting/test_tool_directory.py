@@ -18,7 +18,7 @@ from holdfast.fitting.found_tools import load_found
 from holdfast.fitting.options import LazyRules
 from holdfast.settings import Settings
 from holdfast.store.records import Turn
-from holdfast.upstream.finding import lazy_rules
+from holdfast.upstream.tool_finder import lazy_rules
 from tests.provider.tokens import functions
 from tests.surfaces.proxy.harness import DIALECTS, request_in
 from tests.surfaces.proxy.many_tools import MANY

@@ -20,7 +20,7 @@ from holdfast.store import open_store
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.sqlite import SqliteStore
 from holdfast.surfaces.proxy import logs
-from holdfast.surfaces.proxy.server import Started, serve
+from holdfast.surfaces.proxy.server import ProxyAddresses, serve
 from tests.fitting.test_citing import chat, in_dialect, log
 from tests.hardening.forking import bear, tell
 from tests.support.citing import ALWAYS
@@ -30,7 +30,7 @@ from tests.surfaces.proxy.harness import DIALECTS, with_families
 def proxy(settings: dict[str, Any], upstream: str | None = None) -> None:
     """Serve until a signal ends it."""
 
-    def started(where: Started) -> None:
+    def started(where: ProxyAddresses) -> None:
         tell(url=where.url)
 
     logs.configure("json")

@@ -20,11 +20,11 @@ from unittest.mock import patch
 
 import pytest
 
-from holdfast.engine import remembering, session
+from holdfast.engine import histories, session
 from holdfast.fitting.state import BY_ENDS, FitState
 from holdfast.privacy import detectors
 from holdfast.surfaces.proxy import exchange, server
-from holdfast.surfaces.proxy.dashboard import exports, inspecting, pages
+from holdfast.surfaces.proxy.dashboard import exports, pages, session_reader
 from holdfast.tokens import count
 from holdfast.wire import openai_chat
 from holdfast.wire.responses import Relay
@@ -242,7 +242,7 @@ def test_a_long_history_is_assembled_off_the_event_loop(monkeypatch: pytest.Monk
         "_query",
         "recent_history",
     ):
-        note_threads(monkeypatch, remembering, name, threads.setdefault(name, set()))
+        note_threads(monkeypatch, histories, name, threads.setdefault(name, set()))
     throw("40,000 messages", 0.02)
     for callers in threads.values():
         assert_off_the_loop(callers)
@@ -255,8 +255,8 @@ def test_pages_are_written_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -
         (pages, "session_page"),
         (exports, "turns_json"),
         (session, "asked_body"),
-        (inspecting, "last_sides"),
-        (inspecting, "rows"),
+        (session_reader, "last_sides"),
+        (session_reader, "rows"),
     ):
         note_threads(monkeypatch, place, name, threads)
     throw("pages of", 0.001)

@@ -450,8 +450,8 @@ KERNEL = {
     "surfaces/proxy/answer_stream.py:_JoinedStream.pieces": "runs the guarded steps",
     "surfaces/proxy/answer_stream.py:_JoinedStream._round_end": "runs the guarded steps",
     "surfaces/proxy/answer_stream.py:_JoinedStream._read_end": "runs the guarded steps",
-    "surfaces/proxy/incoming.py:Upload.__init__": "takes the client's bytes",
-    "surfaces/proxy/incoming.py:Upload._parts": "takes the client's bytes",
+    "surfaces/proxy/incoming_request.py:Upload.__init__": "takes the client's bytes",
+    "surfaces/proxy/incoming_request.py:Upload._parts": "takes the client's bytes",
     "surfaces/proxy/seen.py:RequestSeen.__init__": "names the request in the log",
     "surfaces/proxy/server.py:_Providers.__call__": "takes the request",
     "surfaces/proxy/service.py:Service.faults": "the mechanism itself",
@@ -460,8 +460,8 @@ KERNEL = {
 }
 """Functions without a substitute: no fault is injected here."""
 SENDING = {
-    "calling/upstreams.py:Upstream.key_header": "the key of the upstream",
-    "calling/upstreams.py:Upstream.takes_clients_key": "whether the client's key may go there",
+    "upstream/upstreams.py:Upstream.key_header": "the key of the upstream",
+    "upstream/upstreams.py:Upstream.takes_clients_key": "whether the client's key may go there",
     "surfaces/proxy/app.py:ProxyApp._forward": "sends the client's bytes",
     "surfaces/proxy/app.py:ProxyApp._unedited": "sends the client's bytes",
     "surfaces/proxy/passing_calls.py:ClientRequest.calls": "whether the call may go out",
@@ -472,7 +472,7 @@ SENDING = {
     "surfaces/proxy/upstream_calls.py:UpstreamCalls.is_guarded": "whether the call may go out",
     "surfaces/proxy/upstream_calls.py:UpstreamCalls.is_shared": "whether the call may go out",
     "surfaces/proxy/upstream_calls.py:UpstreamCalls.send": "sends the client's bytes",
-    "surfaces/proxy/exchange.py:Handling.reply_to": "sends on in a stream that has begun",
+    "surfaces/proxy/exchange.py:RequestHandler.reply_to": "sends on in a stream that has begun",
     "surfaces/proxy/seen.py:_Timed.chunks": "the provider's bytes",
     "surfaces/proxy/upstreams.py:address": "the address",
     "surfaces/proxy/upstreams.py:outgoing_headers": "the headers",

@@ -41,7 +41,7 @@ def constant(kind: type, where: str, name: str, observe: Callable[[], object]) -
 
 citing = partial(constant, CitingRules, _OPTIONS)
 work = partial(constant, WorkLimits, _OPTIONS)
-lazy = partial(constant, LazyRules, "holdfast.upstream.finding")
+lazy = partial(constant, LazyRules, "holdfast.upstream.tool_finder")
 
 
 def fit_cites_medium() -> object:

@@ -23,7 +23,7 @@ from holdfast.expand import ExpandOptions, expand
 from holdfast.workers import LARGE_BYTES, Workers, WorkLimits
 from holdfast.workers.ends import cite_ends
 from holdfast.workers.process import WorkerProcess
-from holdfast.workers.tasks import Cited, CiteTask, perform, with_data
+from holdfast.workers.tasks import CiteResult, CiteTask, perform, with_data
 
 RULES = CitingRules()
 LOG = "\n".join(f"2026-01-01 12:00 INFO worker {n} took {n * 7} ms" for n in range(1_500))
@@ -321,7 +321,7 @@ def test_what_goes_through_the_pipe_is_whole_again() -> None:
         here = cite(content, rules=RULES)
         data = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
         sent = perform(CiteTask(RULES), data)
-        assert isinstance(sent, Cited)
+        assert isinstance(sent, CiteResult)
         assert sent.citation.content is None or not sent.citation.content.data
         assert with_data(sent.citation, data) == here
 

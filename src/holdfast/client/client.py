@@ -19,7 +19,7 @@ from holdfast.budget import TokenBudgetManager, TokenBudgetSnapshot, Usage, repo
 from holdfast.budget.ledger import Kind
 from holdfast.budget.manager import Counter
 from holdfast.client import requests
-from holdfast.client.exchange import Answered, Exchange
+from holdfast.client.exchange import Exchange, ExchangeResult
 from holdfast.client.pace import Pace
 from holdfast.client.replies import ClientReport, Part, Reply
 from holdfast.client.transports import OFFLINE, Plugin, Transport, open_transport
@@ -42,7 +42,7 @@ from holdfast.wire import Conversation, read, write
 from holdfast.wire.responses import turn_calls
 
 if TYPE_CHECKING:
-    from holdfast.client.blocking import BlockingClient
+    from holdfast.client.sync_client import BlockingClient
 
 Messages = Sequence[Mapping[str, Any]]
 Budget = int | Mapping[str, int | None] | None
@@ -113,7 +113,7 @@ class Client:
         self._closing = AsyncExitStack()
         self._recording: set[asyncio.Task[Turn]] = set()
         """Turns that are being written down."""
-        self._asked: requests.Asked | None = None
+        self._asked: requests.ParsedRequest | None = None
         """The request before, for `trim_context`."""
         counter = getattr(plugin, "estimate_token_usage", None)
         counters = {self.transport.counted_as: _plugin_counter(counter)} if counter else None
@@ -146,7 +146,7 @@ class Client:
     @cached_property
     def sync(self) -> BlockingClient:
         """The same client for programs that do not await; see `BlockingClient`."""
-        from holdfast.client.blocking import BlockingClient  # noqa: PLC0415 - few need it
+        from holdfast.client.sync_client import BlockingClient  # noqa: PLC0415 - few need it
 
         return BlockingClient(self)
 
@@ -196,7 +196,7 @@ class Client:
             streaming |= {"stream_options": {"include_usage": True}}
         asked = self._build(messages, tools, system, {**streaming, **(more or {})})
         sending = await self._prepare(asked, limit)
-        answered: Answered | None = None
+        answered: ExchangeResult | None = None
         given = ""
         try:
             with sending.faults.caught("stream"):
@@ -220,7 +220,7 @@ class Client:
 
     def _build(
         self, messages: Messages, tools: Messages, system: str, more: Mapping[str, Any]
-    ) -> requests.Asked:
+    ) -> requests.ParsedRequest:
         return requests.build(
             messages,
             tools,
@@ -232,7 +232,7 @@ class Client:
             caps_completion=getattr(self.transport, "caps_completion", False),
         )
 
-    def _options(self, asked: requests.Asked, limit: int | None) -> FitOptions:
+    def _options(self, asked: requests.ParsedRequest, limit: int | None) -> FitOptions:
         return msgspec.structs.replace(
             self.engine.options,
             model=self.transport.counted_as,
@@ -245,7 +245,9 @@ class Client:
             lazy=LazyRules(),  # callers do not answer the tools that replace deferred ones
         )
 
-    async def _fit(self, asked: requests.Asked, limit: int | None) -> tuple[Session, Fitted]:
+    async def _fit(
+        self, asked: requests.ParsedRequest, limit: int | None
+    ) -> tuple[Session, Fitted]:
         self._asked = asked
         session = self.engine.session(self.name)
         with store_deadline():
@@ -259,7 +261,7 @@ class Client:
         return (await self._fit(asked, limit))[1]
 
     async def _fit_if_possible(
-        self, asked: requests.Asked, limit: int | None, faults: Faults
+        self, asked: requests.ParsedRequest, limit: int | None, faults: Faults
     ) -> tuple[Session, Fitted]:
         """Make a request fit; after an internal error it is left as it is, if it fits so.
 
@@ -294,7 +296,7 @@ class Client:
         fitted = Fitted(body, counted, most, (), state)
         return self.engine.session(self.name), fitted
 
-    async def _prepare(self, asked: requests.Asked, limit: int | None) -> _Sending:
+    async def _prepare(self, asked: requests.ParsedRequest, limit: int | None) -> _Sending:
         """Make a request fit, and take room for it in the budget, before anything is sent."""
         faults = logged_faults("holdfast.client")
         session, fitted = await self._fit_if_possible(asked, limit, faults)
@@ -309,7 +311,7 @@ class Client:
         exchange = Exchange(self.engine, self.transport, request, fitted.body, faults)
         return _Sending(id_, asked, session, fitted, exchange, faults, time.perf_counter())
 
-    async def _record(self, sending: _Sending, answered: Answered) -> Reply:
+    async def _record(self, sending: _Sending, answered: ExchangeResult) -> Reply:
         """Reconcile the budget, write the turn down, learn, and make the reply."""
         id_, asked, session, fitted, exchange, faults, started = sending
         last = exchange.refitted or fitted
@@ -436,7 +438,7 @@ class _Sending(NamedTuple):
     """A request that is about to go out."""
 
     id: str
-    asked: requests.Asked
+    asked: requests.ParsedRequest
     session: Session
     fitted: Fitted
     exchange: Exchange

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from holdfast.client.transports import Transport
-from holdfast.engine import Expanded, Holdfast
+from holdfast.engine import ExpansionUsage, Holdfast
 from holdfast.errors import ProviderError, WireError
 from holdfast.faults import Faults
 from holdfast.fitting import Fitted
@@ -37,7 +37,7 @@ _MOST_BYTES = 67_108_864
 """Of an answer in one piece."""
 
 
-class Answered(msgspec.Struct, frozen=True, kw_only=True):
+class ExchangeResult(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a request."""
 
     turn: tuple[bytes, ...]
@@ -76,9 +76,11 @@ class Exchange:
         """The part of the answer that the caller never sees."""
 
     @property
-    def expanded(self) -> Expanded:
+    def expanded(self) -> ExpansionUsage:
         """The opened parts."""
-        return self._calls.expansions.used if self._calls.expansions is not None else Expanded()
+        return (
+            self._calls.expansions.used if self._calls.expansions is not None else ExpansionUsage()
+        )
 
     @property
     def refitted(self) -> Fitted | None:
@@ -87,7 +89,7 @@ class Exchange:
 
     # --- in one piece ----------------------------------------------------------------------------
 
-    async def whole(self) -> Answered:
+    async def whole(self) -> ExchangeResult:
         """Ask, and continue until the model has opened all the parts that it needs."""
         bodies: list[bytes] = []
         usages: list[dict[str, Any]] = []
@@ -114,7 +116,9 @@ class Exchange:
         with self._faults.caught("answer"):
             joined = join_answers(bodies, self._transport.dialect, self._calls.is_hidden)
         shown = read_answer(joined, self._transport.dialect)
-        return Answered(turn=shown.turn, body=joined, usages=usages, stop_reason=answer.stop_reason)
+        return ExchangeResult(
+            turn=shown.turn, body=joined, usages=usages, stop_reason=answer.stop_reason
+        )
 
     @property
     def _where(self) -> str:
@@ -149,7 +153,7 @@ class Exchange:
 
     # --- as a stream -----------------------------------------------------------------------------
 
-    async def pieces(self) -> AsyncGenerator[str | Answered]:
+    async def pieces(self) -> AsyncGenerator[str | ExchangeResult]:
         """Yield the text as it comes, and the outcome at the end."""
         dialect = self._transport.dialect
         relay = Relay(dialect, self._calls.is_hidden)
@@ -184,7 +188,7 @@ class Exchange:
             out.append(event)
             for text in _texts(shown, event, dialect):
                 yield text
-        yield Answered(
+        yield ExchangeResult(
             turn=split(relay.assistant_turn, dialect, self._calls.is_hidden),
             body=b"".join(out),
             usages=relay.usages,

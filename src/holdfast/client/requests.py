@@ -39,7 +39,7 @@ _OUTPUT = {
 }
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ParsedRequest(msgspec.Struct, frozen=True):
     """A parsed request before fitting."""
 
     conversation: Conversation
@@ -59,7 +59,7 @@ def build(  # noqa: PLR0913 - all that a request is made of
     output: int,
     more: Mapping[str, Any],
     caps_completion: bool = False,
-) -> Asked:
+) -> ParsedRequest:
     """Return a request in the dialect `to`; `more` are fields in that dialect."""
     bare = [{key: value for key, value in m.items() if key != EXTENSION} for m in messages]
     given = conversation_of(bare)
@@ -80,7 +80,7 @@ def build(  # noqa: PLR0913 - all that a request is made of
         if isinstance(value.get(EXTENSION), Mapping) and value[EXTENSION].get("anchor")
         for print_ in _prints(message)
     )
-    return Asked(read(encode({**body, **more}), to), dialect, marked)
+    return ParsedRequest(read(encode({**body, **more}), to), dialect, marked)
 
 
 def _output_field(dialect: str, *, caps_completion: bool) -> tuple[str, ...]:

@@ -30,12 +30,12 @@ from holdfast.cite import Citation, CitingRules
 from holdfast.cite import count as count_text
 from holdfast.engine.content_reader import ContentReader
 from holdfast.engine.fact_learner import FactLearner
+from holdfast.engine.histories import Histories
 from holdfast.engine.identity import UNKNOWN, OpenRequest, Sender
 from holdfast.engine.live import LiveSessions, RemovalWatch
 from holdfast.engine.observation import Observation
 from holdfast.engine.options import work_limits
 from holdfast.engine.parts import EngineParts, parts_of
-from holdfast.engine.remembering import Histories
 from holdfast.engine.session import (
     Session,
     fit_and_store,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.engine.accounting import Expanded, ReusedAnswer, ToolUse
+from holdfast.engine.bill import ExpansionUsage, ReusedAnswer, ToolUse
 from holdfast.tokens import TokenCount
 from holdfast.wire.responses import Kept
 
@@ -18,7 +18,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     usage: object = None
     """The provider's usage report of one upstream call, or a list with the report of each."""
     status: int = 200
-    expanded: Expanded = Expanded()
+    expanded: ExpansionUsage = ExpansionUsage()
     """The parts of contents that the model opened."""
     tools: ToolUse = ToolUse()
     hidden: Kept | None = None

@@ -79,7 +79,7 @@ class Before(NamedTuple):
     """Where that is."""
 
 
-class Written(NamedTuple):
+class TurnChange(NamedTuple):
     """A request as it is written down."""
 
     known: Before
@@ -125,7 +125,7 @@ def _lines_made_of(before: Before, asked: int) -> int:
     return bisect_right(made_of, asked)
 
 
-def written(state: FitState, before: Before) -> Written:
+def written(state: FitState, before: Before) -> TurnChange:
     """A request as the change against the one before."""
     sent = state.sent.messages
     same = _same_objects(state.sent, before.sent)
@@ -159,7 +159,7 @@ def written(state: FitState, before: Before) -> Written:
     messages |= {name: was for name, was in replaced.items() if name not in before.undone}
     summed, end, asked = _summed(state.asked, before)
     known = Before(lines, frame_name, frozenset(replaced), state.asked.messages, sent, summed, end)
-    return Written(
+    return TurnChange(
         known,
         Trail(shared, tuple(line.sha256 for line in lines[shared:]), frame_name),
         tuple(standings),

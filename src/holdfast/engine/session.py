@@ -15,8 +15,8 @@ from weakref import ref
 import msgspec
 
 from holdfast.cite import CitingRules
-from holdfast.engine.accounting import (
-    Counted,
+from holdfast.engine.bill import (
+    RequestCounts,
     prefixes_of,
     remembered_usage,
     turn_usage,
@@ -36,8 +36,8 @@ from holdfast.engine.record import (
     last_sides,
     state_of,
 )
+from holdfast.engine.token_parts import parts_of
 from holdfast.engine.vendor_cache import Lives, Prefixes, cache_lives
-from holdfast.engine.weighing import parts_of
 from holdfast.engine.writer import TurnWriter, answers_before, erased
 from holdfast.errors import (
     BudgetExceededError,
@@ -390,7 +390,7 @@ class Session:
             size = size_of(fitted.state.asked) // COMPARING
             lives, head, parts, prefixes = await self._workers.off_loop(size, looks)
             sent, asked = observation.first or fitted.count, fitted.asked_count or fitted.count
-            counted = Counted(
+            counted = RequestCounts(
                 predicted=sent.plain,
                 untouched=asked.plain,
                 unclaimed=fitted.unclaimed,

@@ -11,7 +11,7 @@ from functools import partial
 
 import msgspec
 
-from holdfast.engine.record import Before, Written, continued, last_sides, written
+from holdfast.engine.record import Before, TurnChange, continued, last_sides, written
 from holdfast.engine.titles import title_of
 from holdfast.errors import SessionErasedError, StoreConflictError
 from holdfast.fitting import FitState
@@ -249,7 +249,7 @@ def _emptied(patch: Patch) -> Patch:
     return msgspec.structs.replace(patch, was=b"")
 
 
-def _completed(turn: Turn, change: Written, number: int) -> Turn:
+def _completed(turn: Turn, change: TurnChange, number: int) -> Turn:
     return msgspec.structs.replace(
         turn,
         number=number,

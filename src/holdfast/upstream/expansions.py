@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast.cite import count
-from holdfast.engine import Expanded, Holdfast
+from holdfast.engine import ExpansionUsage, Holdfast
 from holdfast.errors import EditError, ExpandError, StoreError
 from holdfast.expand import ExpandOptions, parse_call, turn_recall
 from holdfast.expand.calls import nearest_ref
@@ -26,7 +26,7 @@ from holdfast.quoting import MEMORY, NO_MORE, NO_STORE, NOT_OPENED, NOTHING_SAID
 from holdfast.store.deadline import store_deadline
 from holdfast.store.refs import REF
 from holdfast.trim.relevance import latest_question, words_of
-from holdfast.upstream.finding import ToolFinder
+from holdfast.upstream.tool_finder import ToolFinder
 from holdfast.wire import Conversation, Message
 from holdfast.wire.message import beginning, result_texts
 from holdfast.wire.responses import Call, Handed, Hidden, Hop, continuation, is_silent, split
@@ -167,7 +167,7 @@ class Expansions:
         """Whatever the model answers now is its answer."""
         self._shown: Set[_Shown] = frozenset()
         """The parts that the model was shown in this answer."""
-        self.used = Expanded()
+        self.used = ExpansionUsage()
         """The opened parts."""
 
     async def step(

@@ -22,8 +22,8 @@ from holdfast.fitting.tool_directory import deferred_tools
 from holdfast.privacy import check_unmasked
 from holdfast.tokens import count
 from holdfast.upstream.expansions import MOST_CALLS, Caps, Expansions
-from holdfast.upstream.finding import ToolFinder
 from holdfast.upstream.own_tools import OwnTools
+from holdfast.upstream.tool_finder import ToolFinder
 from holdfast.wire import Conversation
 from holdfast.wire.places import head_of
 from holdfast.wire.responses import Call, Handed, Hop, Kept, turn_calls, with_own_ids

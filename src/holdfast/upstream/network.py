@@ -58,7 +58,7 @@ class Reply(Protocol):
         """The body as it comes; BrokenOffError where it breaks off."""
 
 
-class Sending(Protocol):
+class RequestSender(Protocol):
     """A way to send a request: over the network, or to the offline model."""
 
     def send(self, url: str, method: str, headers: Mapping[str, str], body: bytes) -> _Sent:

@@ -20,7 +20,16 @@ import msgspec
 
 from holdfast.cite import count
 from holdfast.errors import HoldfastError
-from holdfast.workers.tasks import Answer, Failed, Order, Refused, pack, perform, receive, send
+from holdfast.workers.tasks import (
+    Answer,
+    FailureResult,
+    Order,
+    RefusalResult,
+    pack,
+    perform,
+    receive,
+    send,
+)
 
 # Windows has no such limits: there a worker has its deadline alone.
 _resource: Any = import_module("resource") if find_spec("resource") else None
@@ -63,11 +72,11 @@ def _obeyed(orders: BinaryIO, answers: BinaryIO, memory_bytes: int) -> bool:
     try:
         answer = Answer(perform(order.task, data))
     except HoldfastError as error:
-        answer = Answer(Refused(type(error).__name__, error.what, error.where, error.fix))
+        answer = Answer(RefusalResult(type(error).__name__, error.what, error.where, error.fix))
     except MemoryError:
-        answer = Answer(Failed(MEMORY), leaves=True)
+        answer = Answer(FailureResult(MEMORY), leaves=True)
     except Exception:  # noqa: BLE001 - a bug; its text may hold content, and must not leave us
-        answer = Answer(Failed("failed"))
+        answer = Answer(FailureResult("failed"))
     if _most_memory() > _GROWN * memory_bytes:
         answer = Answer(answer.result, leaves=True)
     send(answers, pack(answer))

@@ -34,18 +34,18 @@ from holdfast.workers.lanes import FairLane, Slot, current_tenant
 from holdfast.workers.process import WorkerGoneError, WorkerProcess
 from holdfast.workers.tasks import (
     Answer,
-    Cited,
+    CiteResult,
     CiteTask,
-    Counted,
+    CountResult,
     CountTask,
     Done,
+    ExpandResult,
     ExpandTask,
     ExtractTask,
-    Failed,
-    Matched,
+    FailureResult,
+    MatchResult,
     MatchTask,
-    Opened,
-    Refused,
+    RefusalResult,
     Task,
     perform,
     with_data,
@@ -205,7 +205,7 @@ class Workers:
             self.overran(gone.kind)
             reason = f"opening this {gone}"
             return miss(reason, _OPEN_LESS, count=count, ref_id=ref_id, most=options.max_tokens)
-        assert isinstance(result, Opened)  # noqa: S101 - what an ExpandTask is answered with
+        assert isinstance(result, ExpandResult)  # noqa: S101 - what an ExpandTask is answered with
         return result.expansion
 
     def count(self, body: bytes, dialect: str, model: str, limits: Limits) -> TokenCount | None:
@@ -216,7 +216,7 @@ class Workers:
         except WorkerGoneError as gone:
             self.overran(gone.kind)
             return None
-        assert isinstance(result, Counted)  # noqa: S101 - what a CountTask is answered with
+        assert isinstance(result, CountResult)  # noqa: S101 - what a CountTask is answered with
         return result.count
 
     def extract(self, data: bytes, kind: FileKind, url: str = "") -> ExtractedText:
@@ -245,9 +245,9 @@ class Workers:
             answer = self._asked(task, data, seconds)
         if answer is None:
             return perform(task, data)
-        if isinstance(answer.result, Failed):
+        if isinstance(answer.result, FailureResult):
             raise WorkerGoneError(answer.result.reason, "failed")
-        if isinstance(answer.result, Refused):
+        if isinstance(answer.result, RefusalResult):
             raise _error(answer.result)
         return answer.result
 
@@ -338,7 +338,7 @@ class Citer:
             return cite_ends(data, str(gone), rules, tool)
         finally:
             self._spent += time.monotonic() - began
-        assert isinstance(result, Cited)  # noqa: S101 - what a CiteTask is answered with
+        assert isinstance(result, CiteResult)  # noqa: S101 - what a CiteTask is answered with
         return with_data(result.citation, data)
 
 
@@ -361,11 +361,11 @@ class ContentMatcher:
         except WorkerGoneError as gone:
             self._workers.overran(gone.kind)
             return ContentMatch(passages=0, holders=(0,) * len(terms(question)), best=())
-        assert isinstance(result, Matched)  # noqa: S101 - what a MatchTask is answered with
+        assert isinstance(result, MatchResult)  # noqa: S101 - what a MatchTask is answered with
         return result.match
 
 
-def _error(refused: Refused) -> HoldfastError:
+def _error(refused: RefusalResult) -> HoldfastError:
     """The error that a worker raised, for whoever asked."""
     kind = getattr(errors, refused.kind, HoldfastError)
     error: HoldfastError = kind(refused.what, where=refused.where, fix=refused.fix)

@@ -83,31 +83,31 @@ class Order(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class Cited(msgspec.Struct, frozen=True, tag="cited"):
+class CiteResult(msgspec.Struct, frozen=True, tag="cited"):
     """A citation without the bytes of its original, or the text of one that stays as it is."""
 
     citation: Citation
 
 
-class Opened(msgspec.Struct, frozen=True, tag="opened"):
+class ExpandResult(msgspec.Struct, frozen=True, tag="opened"):
     """A part of a content."""
 
     expansion: Expansion
 
 
-class Matched(msgspec.Struct, frozen=True, tag="matched"):
+class MatchResult(msgspec.Struct, frozen=True, tag="matched"):
     """The passages of the content that answer the question."""
 
     match: ContentMatch
 
 
-class Counted(msgspec.Struct, frozen=True, tag="counted"):
+class CountResult(msgspec.Struct, frozen=True, tag="counted"):
     """The tokens of a request, before calibration."""
 
     count: TokenCount
 
 
-class Refused(msgspec.Struct, frozen=True, tag="refused"):
+class RefusalResult(msgspec.Struct, frozen=True, tag="refused"):
     """An error that is meant for the caller, such as that of a privacy policy."""
 
     kind: str
@@ -116,19 +116,19 @@ class Refused(msgspec.Struct, frozen=True, tag="refused"):
     fix: str
 
 
-class Failed(msgspec.Struct, frozen=True, tag="failed"):
+class FailureResult(msgspec.Struct, frozen=True, tag="failed"):
     """The task could not be done: out of memory, or a bug."""
 
     reason: str
 
 
-Done = Cited | Opened | Matched | Counted | ExtractedText
+Done = CiteResult | ExpandResult | MatchResult | CountResult | ExtractedText
 
 
 class Answer(msgspec.Struct, frozen=True):
     """What became of an order."""
 
-    result: Done | Refused | Failed
+    result: Done | RefusalResult | FailureResult
     leaves: bool = False
     """The worker ends itself: it has grown large, and memory is seldom given back."""
 
@@ -145,9 +145,9 @@ def perform(task: Task, data: bytes) -> Done:
                 tool=task.tool,
                 rules=task.rules,
             )
-            return Cited(_without_data(citation))
+            return CiteResult(_without_data(citation))
         case ExpandTask():
-            return Opened(
+            return ExpandResult(
                 expand(
                     task.ref_id,
                     data,
@@ -160,10 +160,10 @@ def perform(task: Task, data: bytes) -> Done:
             )
         case MatchTask():
             match = match_content(task.ref_id, data, task.kind, task.question, task.rules, count)
-            return Matched(match)
+            return MatchResult(match)
         case CountTask():
             conversation = read(data, task.dialect, limits=task.limits)
-            return Counted(count_request(conversation, model=task.model))
+            return CountResult(count_request(conversation, model=task.model))
         case ExtractTask():
             return extract(data, task.kind, task.url, task.seconds)
 

@@ -10,14 +10,14 @@ import pytest
 
 from holdfast.settings import Settings
 from holdfast.surfaces.cli.serve import _greet
-from holdfast.surfaces.proxy.server import Started
+from holdfast.surfaces.proxy.server import ProxyAddresses
 from tests.surfaces.harness import Cli
 
 
 def test_the_greeting_leads_to_the_dashboard_and_every_client(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    started = Started("http://127.0.0.1:9", {"openai": "http://up"}, answers_offline=False)
+    started = ProxyAddresses("http://127.0.0.1:9", {"openai": "http://up"}, answers_offline=False)
     _greet(Settings(store_url="memory:"), started)
     said = capsys.readouterr().err
     assert "  dashboard → http://127.0.0.1:9/\n" in said
@@ -39,7 +39,7 @@ def test_the_example_of_the_greeting_shows_a_token_where_one_is_wanted(
     token: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without it the first request was refused; the token itself belongs in no terminal."""
-    started = Started("http://127.0.0.1:9", {}, answers_offline=True)
+    started = ProxyAddresses("http://127.0.0.1:9", {}, answers_offline=True)
     _greet(Settings(store_url="memory:", serve_token=token), started)
     example = capsys.readouterr().err.partition("Or try it:\n")[2]
     words = shlex.split(example.replace("\\\n", ""))

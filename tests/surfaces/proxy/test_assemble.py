@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.engine import remembering
+from holdfast.engine import histories
 from tests.fitting.test_citing import log
 from tests.surfaces.proxy.gatekeeper import Got
 from tests.surfaces.proxy.harness import (
@@ -342,12 +342,12 @@ def test_a_history_that_is_too_long_for_one_request_is_remembered_by_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """40,000 messages held the event loop for 2.7 seconds; nothing of them may be lost."""
-    monkeypatch.setattr(remembering, "MOST_NEW", 50)
+    monkeypatch.setattr(histories, "MOST_NEW", 50)
     messages = history(60)
     with proxied() as (proxy, upstream):
         for turn in range(2):
             answered = asked(proxy, asking(messages, f"And now, {turn}?"))
-            assert remembering.STILL_READING in answered.headers["x-holdfast-warning"]
+            assert histories.STILL_READING in answered.headers["x-holdfast-warning"]
             assert "x-holdfast-mode" not in answered.headers
             messages += [
                 {"role": "user", "content": f"And now, {turn}?"},

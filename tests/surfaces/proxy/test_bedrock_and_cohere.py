@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError  # type: ignore[import-untyped]
 
 import holdfast
 from holdfast.settings import UpstreamEntry
-from holdfast.surfaces.proxy.preparing import SIGNED
+from holdfast.surfaces.proxy.request_preparer import SIGNED
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy import faults
 from tests.surfaces.proxy.gatekeeper import AWS_SECRET, KEY

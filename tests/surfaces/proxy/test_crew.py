@@ -26,9 +26,9 @@ from holdfast.errors import SettingsError
 from holdfast.jobs import Attempt
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy import crew
-from holdfast.surfaces.proxy.gathering import Counted, Peers, summed
 from holdfast.surfaces.proxy.login import COOKIE, MOST_TRIES, Logins
 from holdfast.surfaces.proxy.metrics import Metrics
+from holdfast.surfaces.proxy.worker_counters import Peers, WorkerCounters, summed
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy.harness import Answered, ask, path_of, request_in
 from tests.surfaces.proxy.spoken import says, text
@@ -204,12 +204,12 @@ def test_a_worker_that_cannot_start_is_told_by_the_parent(tmp_path: Path) -> Non
 
 
 def test_counters_of_workers_are_summed_but_not_when_they_started() -> None:
-    def counted(requests: float, started: float) -> list[Counted]:
+    def counted(requests: float, started: float) -> list[WorkerCounters]:
         sample = ("requests_total", {"model": "gpt-4o"}, requests)
         start = ("process_start_time_seconds", dict[str, str](), started)
         return [
-            Counted("requests", "", "counter", [sample]),
-            Counted("start", "", "gauge", [start]),
+            WorkerCounters("requests", "", "counter", [sample]),
+            WorkerCounters("start", "", "gauge", [start]),
         ]
 
     totals = {
@@ -225,7 +225,9 @@ def test_metrics_that_workers_tell_each_other_keep_their_types() -> None:
     class Alone:
         """The other workers, where there are none."""
 
-        async def gathered(self, own: Sequence[Counted]) -> dict[int, Sequence[Counted]]:
+        async def gathered(
+            self, own: Sequence[WorkerCounters]
+        ) -> dict[int, Sequence[WorkerCounters]]:
             return {0: own}
 
     def types(text: bytes) -> set[str]:

@@ -12,9 +12,8 @@ import pytest
 from holdfast.engine.record import last_sides
 from holdfast.store.records import SessionRecord
 from holdfast.surfaces.proxy.dashboard import links
-from holdfast.surfaces.proxy.dashboard.answering import POLICY
 from holdfast.surfaces.proxy.dashboard.inspection import (
-    Inspected,
+    InspectedRequest,
     Reader,
     aligned,
     needed,
@@ -22,6 +21,7 @@ from holdfast.surfaces.proxy.dashboard.inspection import (
 )
 from holdfast.surfaces.proxy.dashboard.overview import Overview, overview_page
 from holdfast.surfaces.proxy.dashboard.pulse import Pulse
+from holdfast.surfaces.proxy.dashboard.responses import POLICY
 from holdfast.surfaces.proxy.dashboard.views import SessionRow, totals, turns_of_edits
 from holdfast.tokens import count
 from tests.fitting.test_citing import chat, in_dialect
@@ -82,7 +82,7 @@ def test_a_citation_stands_opposite_its_original(busy: Running) -> None:
     assert both is not None
     pairs = aligned(len(both.client), both.origins)
     stored = busy.do(engine.store.messages(engine.scope, needed(both, pairs)))
-    inspected = Inspected(
+    inspected = InspectedRequest(
         dialect="openai-chat", sides=both, stored=stored, turns=turns_of_edits(turns)
     )
     shown = rows(inspected, pairs)
@@ -105,7 +105,9 @@ def test_a_message_that_cannot_be_read_is_shown_as_it_stands(busy: Running, span
     both = last_sides(turns)
     assert both is not None
     stored = busy.do(engine.store.messages(engine.scope, [both.frame]))
-    inspected = Inspected(dialect="openai-chat", sides=both, stored={**stored, both.sent[0]: span})
+    inspected = InspectedRequest(
+        dialect="openai-chat", sides=both, stored={**stored, both.sent[0]: span}
+    )
     shown_message = Reader(inspected, "sent").show(0)
     assert (shown_message.role, shown_message.size) == ("?", len(span))
     assert [(p.kind, p.text) for p in shown_message.pieces] == [("raw", span.decode())]

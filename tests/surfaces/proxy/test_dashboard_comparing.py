@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.engine.replaying import Way, replay
-from holdfast.surfaces.proxy.dashboard import comparing, links
+from holdfast.engine.session_replay import Way, replay
+from holdfast.surfaces.proxy.dashboard import comparison, links
 from holdfast.wire import read
 from tests.surfaces.proxy.harness import Running
 from tests.surfaces.proxy.test_dashboard import hrefs, shown, view
@@ -64,7 +64,7 @@ def test_nothing_of_a_comparison_is_kept(busy: Running) -> None:
     ],
 )
 def test_whatever_an_address_names_is_a_way_or_passed_over(asked: dict[str, str], way: Way) -> None:
-    assert comparing.ways_in(asked)[0] == way
+    assert comparison.ways_in(asked)[0] == way
 
 
 def test_a_session_that_is_not_there_is_a_page_that_says_so(busy: Running) -> None:
@@ -74,7 +74,7 @@ def test_a_session_that_is_not_there_is_a_page_that_says_so(busy: Running) -> No
 def test_only_the_last_requests_that_are_not_too_large_are_compared(
     busy: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(comparing, "MOST_REQUESTS", 2)
+    monkeypatch.setattr(comparison, "MOST_REQUESTS", 2)
     assert "The last 2 of" in shown(busy, links.compare(SESSION, a="auto", b="never"))
-    monkeypatch.setattr(comparing, "MOST_BYTES", 10)
+    monkeypatch.setattr(comparison, "MOST_BYTES", 10)
     assert "too large" in shown(busy, links.compare(SESSION, a="auto", b="never"))

@@ -27,8 +27,8 @@ from holdfast.surfaces.proxy.dashboard import links
 from holdfast.surfaces.proxy.dashboard.charts import HEIGHT, Bar, even_top, stacked
 from holdfast.surfaces.proxy.dashboard.exports import turns_csv
 from holdfast.surfaces.proxy.dashboard.html import Html, element, text
-from holdfast.surfaces.proxy.dashboard.inspection import Inspected, PairRow, aligned, rows
-from holdfast.surfaces.proxy.dashboard.inspection import Shown as ShownMessage
+from holdfast.surfaces.proxy.dashboard.inspection import InspectedRequest, PairRow, aligned, rows
+from holdfast.surfaces.proxy.dashboard.inspection import MessageExcerpt as ShownMessage
 from holdfast.surfaces.proxy.dashboard.inspector import TurnShown, turn_page
 from holdfast.surfaces.proxy.dashboard.lost_page import Proof
 from holdfast.surfaces.proxy.dashboard.pulse import (
@@ -53,7 +53,7 @@ from holdfast.surfaces.proxy.dashboard.views import (
     warned,
 )
 from holdfast.surfaces.proxy.report import percent
-from holdfast.surfaces.proxy.seen import Refused
+from holdfast.surfaces.proxy.seen import Refusal
 from tests.surfaces.proxy.demo import Seen
 
 DAY = UsageTotal(
@@ -180,7 +180,7 @@ def test_failures_name_the_model_and_the_providers_word() -> None:
 def test_failed_and_refused_requests_are_listed_together_the_newest_first() -> None:
     usage = TurnUsage(failed=True)
     failed = [turn(n, model=f"turn-{n}", status=500, usage=usage) for n in (4, 2)]
-    refused = [Refused(float(n), "", "", f"refused-{n}", 429, "") for n in (5, 3, 1)]
+    refused = [Refusal(float(n), "", "", f"refused-{n}", 429, "") for n in (5, 3, 1)]
     rows = turn_rows(SessionRecord(session="s"), failed)
     shown = str(failures_section(Failures(count=2, rows=rows, refused_count=3, refused=refused)))
     assert re.findall(r"(?:turn|refused)-\d", shown) == [
@@ -341,7 +341,7 @@ def test_a_ref_is_explained_where_it_came_in_not_where_it_is_quoted() -> None:
         patches=(),
         asked="",
     )
-    inspected = Inspected(dialect="openai-chat", sides=both, stored=stored, turns={edit: 1})
+    inspected = InspectedRequest(dialect="openai-chat", sides=both, stored=stored, turns={edit: 1})
     first, second = rows(inspected, aligned(2, both.origins))
     assert [one.edit for one in first.edits] == [edit]
     assert second.edits == ()

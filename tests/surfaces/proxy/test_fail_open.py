@@ -145,7 +145,7 @@ def test_a_request_whose_handling_breaks_down_goes_out_unedited_with_a_warning(
     upstream: Upstream, dialect: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with running_proxy({}, upstream.url) as proxy:
-        monkeypatch.setattr("holdfast.surfaces.proxy.app.Handling.run", raising)
+        monkeypatch.setattr("holdfast.surfaces.proxy.app.RequestHandler.run", raising)
         answered = asked(proxy, dialect, log(200))
     assert text_of(dialect, answered) == "Done."
     assert upstream.requests[0].body == request_in(dialect, chat(log(200)))

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 
 from holdfast.settings import Settings, UpstreamEntry
-from holdfast.upstream.finding import lazy_rules
+from holdfast.upstream.tool_finder import lazy_rules
 from holdfast.upstream.upstreams import Upstreams
 from tests.provider.held_tools import referred, shown
 from tests.surfaces.proxy.harness import Running, running_proxy

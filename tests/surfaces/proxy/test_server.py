@@ -272,7 +272,7 @@ def test_a_body_without_an_end_is_refused() -> None:
 
 
 def test_a_body_that_does_not_come_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.surfaces.proxy.incoming.BODY_SECONDS", 0.1)
+    monkeypatch.setattr("holdfast.surfaces.proxy.incoming_request.BODY_SECONDS", 0.1)
     with running_proxy() as running:
         assert begun(running, b"{").status == 408
 

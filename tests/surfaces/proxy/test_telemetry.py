@@ -33,7 +33,7 @@ from holdfast.settings import Settings
 from holdfast.store import Scope, Turn
 from holdfast.store.queue import NewJob
 from holdfast.store.records import OFFLINE
-from holdfast.surfaces.proxy import tracing
+from holdfast.surfaces.proxy import spans
 from holdfast.surfaces.proxy.logs import Fields, JsonFormatter
 from holdfast.surfaces.proxy.metrics import MOST_MODELS
 from holdfast.surfaces.proxy.report import MOST_SESSIONS
@@ -471,7 +471,7 @@ def test_spans_follow_the_conventions_and_hold_no_content(proxy: Running) -> Non
     from opentelemetry.trace import SpanKind, StatusCode  # noqa: PLC0415
 
     exporter = InMemorySpanExporter()
-    proxy.service.telemetry.tracing = written = tracing.Tracing(exporter)
+    proxy.service.telemetry.tracing = written = spans.RequestTracer(exporter)
     trace, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
     try:
         answered = ask(
@@ -508,7 +508,7 @@ def test_spans_follow_the_conventions_and_hold_no_content(proxy: Running) -> Non
 
 
 def test_spans_are_off_unless_configured_and_cost_no_import() -> None:
-    assert tracing.configured(Settings()) is None
+    assert spans.configured(Settings()) is None
     program = (
         "import sys, holdfast.surfaces.proxy.server\n"
         "sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
@@ -519,12 +519,12 @@ def test_spans_are_off_unless_configured_and_cost_no_import() -> None:
 def test_spans_without_their_extra_or_address_are_an_error_with_a_next_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(sys.modules, tracing._EXPORTER, None)  # as if it were not installed
+    monkeypatch.setitem(sys.modules, spans._EXPORTER, None)  # as if it were not installed
     with pytest.raises(SettingsError) as raised:
-        tracing.configured(Settings(otel_endpoint="http://localhost:4318"))
+        spans.configured(Settings(otel_endpoint="http://localhost:4318"))
     assert "holdfast[otel]" in raised.value.fix
     with pytest.raises(SettingsError, match="no HTTP address"):
-        tracing.configured(Settings(otel_endpoint="localhost:4318"))
+        spans.configured(Settings(otel_endpoint="localhost:4318"))
 
 
 def test_calls_that_open_nothing_are_counted_by_reason() -> None:

@@ -18,7 +18,7 @@ from holdfast.settings import Settings, UpstreamEntry
 from holdfast.store import Scope
 from holdfast.store.records import SessionRecord
 from holdfast.store.refs import REF
-from holdfast.surfaces.proxy.incoming import Incoming
+from holdfast.surfaces.proxy.incoming_request import IncomingRequest
 from holdfast.surfaces.proxy.routes import Route
 from holdfast.surfaces.proxy.seen import RequestSeen
 from holdfast.surfaces.proxy.server import listen
@@ -104,11 +104,11 @@ async def scope_of(proxy: Running, key: str) -> Scope:
     return (await proxy.service.tenants.of(incoming)).scope
 
 
-def request_with(*headers: tuple[str, str], query: str = "") -> Incoming:
+def request_with(*headers: tuple[str, str], query: str = "") -> IncomingRequest:
     route = Route("openai", "openai-chat")
     seen = RequestSeen("openai-chat")
     path = "/v1/chat/completions"
-    return Incoming(route, path, path, query, headers, b"", Switches(), seen)
+    return IncomingRequest(route, path, path, query, headers, b"", Switches(), seen)
 
 
 @contextmanager

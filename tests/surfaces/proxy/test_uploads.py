@@ -106,7 +106,7 @@ def test_a_client_that_leaves_takes_its_upload_with_it() -> None:
 
 
 def test_an_upload_that_stops_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.surfaces.proxy.incoming.BODY_SECONDS", 0.2)
+    monkeypatch.setattr("holdfast.surfaces.proxy.incoming_request.BODY_SECONDS", 0.2)
     with uploading(b"content-length: 100") as (client, _):
         client.sendall(b"a part")
         assert client.recv(65_536).startswith(b"HTTP/1.1 408 ")

@@ -14,7 +14,7 @@ from ._output import remark
 from ._warnings import plain_warnings
 
 if TYPE_CHECKING:
-    from holdfast.surfaces.proxy.server import Started
+    from holdfast.surfaces.proxy.server import ProxyAddresses
 
 _CURL = """\
 curl {url}/v1/chat/completions -H 'content-type: application/json' \\{token}
@@ -105,7 +105,7 @@ def serve(
         crew.serve(settings, started=lambda started: _greet(settings, started))
 
 
-def _greet(settings: Settings, started: Started) -> None:
+def _greet(settings: Settings, started: ProxyAddresses) -> None:
     url = started.url
     remark(f"Holdfast listens on {url} (press Ctrl-C to stop)")
     for family in ("openai", "anthropic", "gemini"):

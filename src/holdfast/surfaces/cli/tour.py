@@ -14,7 +14,7 @@ from rich.table import Column
 from rich.text import Text
 
 from holdfast import Holdfast, read, validate, write
-from holdfast.engine.accounting import Expanded
+from holdfast.engine.bill import ExpansionUsage
 from holdfast.expand import Expansion
 from holdfast.fitting import Fitted
 from holdfast.surfaces.proxy.report import report
@@ -67,7 +67,7 @@ async def _walk(console: Console) -> None:
 
         part = await engine.expand_ref(content.ref_id, {"lines": f"{FAILED - 1}-{FAILED + 1}"})
         _open(console, part)
-        await session.observe(first, expanded=Expanded(calls=1, tokens=part.tokens, rounds=1))
+        await session.observe(first, expanded=ExpansionUsage(calls=1, tokens=part.tokens, rounds=1))
 
         second = await session.fit(gone_on(asked, part.content), limit=NARROW)
         await session.observe(second)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from holdfast.errors import HoldfastError
 from holdfast.faults import is_internal
 from holdfast.surfaces.proxy.meter import Meter
-from holdfast.surfaces.proxy.preparing import Prepared
+from holdfast.surfaces.proxy.request_preparer import PreparedRequest
 from holdfast.surfaces.proxy.seen import CLIENT_LEFT
 from holdfast.surfaces.proxy.service import READING
 from holdfast.upstream.network import BrokenOffError, Reply, UpstreamError, ended
@@ -28,7 +28,7 @@ from holdfast.wire import Conversation, write
 from holdfast.wire.responses import CONTINUED, Relay, resumed
 
 if TYPE_CHECKING:
-    from holdfast.surfaces.proxy.exchange import Handling
+    from holdfast.surfaces.proxy.exchange import RequestHandler
 
 _T = TypeVar("_T")
 _LARGE_EVENT = 250_000
@@ -60,7 +60,7 @@ class _RoundEnd(NamedTuple):
 
 
 async def passed_stream(
-    handling: Handling, prepared: Prepared, reply: Reply, calls: AsyncExitStack
+    handling: RequestHandler, prepared: PreparedRequest, reply: Reply, calls: AsyncExitStack
 ) -> AsyncGenerator[bytes]:
     """Pass a stream on byte for byte: nothing is hidden in it."""
     meter = Meter(handling.dialect, handling.faults)
@@ -92,7 +92,7 @@ async def passed_stream(
 
 
 def joined_stream(
-    handling: Handling, prepared: Prepared, reply: Reply, calls: AsyncExitStack
+    handling: RequestHandler, prepared: PreparedRequest, reply: Reply, calls: AsyncExitStack
 ) -> AsyncGenerator[bytes]:
     """Give one stream, whose hidden calls are answered on the way."""
     return _JoinedStream(handling, prepared, calls).pieces(reply)
@@ -101,7 +101,9 @@ def joined_stream(
 class _JoinedStream:
     """One stream of a client."""
 
-    def __init__(self, handling: Handling, prepared: Prepared, calls: AsyncExitStack) -> None:
+    def __init__(
+        self, handling: RequestHandler, prepared: PreparedRequest, calls: AsyncExitStack
+    ) -> None:
         self._handling = handling
         self._faults = handling.faults
         self._hidden = handling.hidden

@@ -29,7 +29,6 @@ from holdfast.privacy import check_unmasked
 from holdfast.store.deadline import store_deadline
 from holdfast.surfaces.proxy.admission import OverloadedError
 from holdfast.surfaces.proxy.allowance import AllowanceError
-from holdfast.surfaces.proxy.counting import count_answer
 from holdfast.surfaces.proxy.delivery import Outcome, received
 from holdfast.surfaces.proxy.dispatch import Dispatch
 from holdfast.surfaces.proxy.encodings import (
@@ -38,9 +37,9 @@ from holdfast.surfaces.proxy.encodings import (
     unpacked,
     without_encoding,
 )
-from holdfast.surfaces.proxy.exchange import Handling
+from holdfast.surfaces.proxy.exchange import RequestHandler
 from holdfast.surfaces.proxy.heap import LARGE_BYTES, give_back_after
-from holdfast.surfaces.proxy.incoming import Incoming, Receive, TooSlowError, Upload
+from holdfast.surfaces.proxy.incoming_request import IncomingRequest, Receive, TooSlowError, Upload
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.models import OFFLINE_NAME, lists_models, model_list
 from holdfast.surfaces.proxy.passing_calls import (
@@ -50,7 +49,7 @@ from holdfast.surfaces.proxy.passing_calls import (
     passing_call,
     raw_path,
 )
-from holdfast.surfaces.proxy.preparing import UNEDITED
+from holdfast.surfaces.proxy.request_preparer import UNEDITED
 from holdfast.surfaces.proxy.routes import (
     Route,
     WrongMethodError,
@@ -66,6 +65,7 @@ from holdfast.surfaces.proxy.seen import RequestSeen
 from holdfast.surfaces.proxy.service import READING, Service
 from holdfast.surfaces.proxy.switches import PREFIX, Switches, read_switches
 from holdfast.surfaces.proxy.tenants import load_key, own_tokens
+from holdfast.surfaces.proxy.token_count import count_answer
 from holdfast.surfaces.proxy.upstream_calls import UpstreamCall
 from holdfast.surfaces.proxy.upstreams import (
     address,
@@ -200,7 +200,7 @@ class ProxyApp:
             if incoming.route.counts:
                 outcome = await count_answer(self.service, incoming)
             else:
-                outcome = await Handling(self.service, incoming, faults).run()
+                outcome = await RequestHandler(self.service, incoming, faults).run()
         finally:
             with faults.caught("admission"):
                 asked.seen.release_slot()
@@ -266,7 +266,9 @@ class ProxyApp:
         body = model_list(family, names, got.body)
         return Outcome(200, got.headers, body)
 
-    async def _incoming(self, asked: ClientRequest, there: Route, switches: Switches) -> Incoming:
+    async def _incoming(
+        self, asked: ClientRequest, there: Route, switches: Switches
+    ) -> IncomingRequest:
         """The request with its whole body, as its client wrote it before packing it."""
         most = self.service.settings.max_body_bytes
         with asked.seen.waiting_for_client():
@@ -278,7 +280,7 @@ class ProxyApp:
             body = await asyncio.to_thread(unpacked, body, named, most)
             headers = without_encoding(headers)
         path = normal_path(asked.scope["path"])
-        return Incoming(
+        return IncomingRequest(
             there, path, raw_path(asked.scope), asked.query, headers, body, switches, asked.seen
         )
 

@@ -28,10 +28,10 @@ import msgspec
 from holdfast.errors import HoldfastError, SettingsError
 from holdfast.settings import Settings
 from holdfast.surfaces.proxy import preflight, server
-from holdfast.surfaces.proxy.gathering import Peers
 from holdfast.surfaces.proxy.heap import use_few_heaps
 from holdfast.surfaces.proxy.logs import Fields, log
-from holdfast.surfaces.proxy.server import Started
+from holdfast.surfaces.proxy.server import ProxyAddresses
+from holdfast.surfaces.proxy.worker_counters import Peers
 from holdfast.temporary import remove_stale_folders, temporary_folder
 
 _LEAST_LIFE_SECONDS = 5.0
@@ -40,7 +40,7 @@ _PAUSE_SECONDS = 1.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def serve(settings: Settings, *, started: Callable[[Started], None]) -> None:
+def serve(settings: Settings, *, started: Callable[[ProxyAddresses], None]) -> None:
     """Run the proxy until a signal stops it; `started` gets its addresses."""
     preflight.check(settings)
     remove_stale_folders()
@@ -78,7 +78,7 @@ def _listeners(settings: Settings, stack: ExitStack) -> list[socket.socket]:
     return [first, *others]
 
 
-async def _tried(settings: Settings, listener: socket.socket) -> Started:
+async def _tried(settings: Settings, listener: socket.socket) -> ProxyAddresses:
     """Open once what the workers will open, to report errors before they start."""
     async with server.opened(settings) as service:
         return server.whereabouts(service, listener)

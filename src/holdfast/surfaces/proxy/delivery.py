@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from typing import Any, NamedTuple
 
 from holdfast.errors import ProviderError
-from holdfast.surfaces.proxy.remembering import Remembering
+from holdfast.surfaces.proxy.answer_reuse import AnswerReuse
 from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.surfaces.proxy.upstreams import returned_headers
 from holdfast.upstream.network import Reply, UpstreamError
@@ -40,7 +40,7 @@ class Pieces:
     """A stream that gives its upstream call back even if nobody ever reads from it."""
 
     def __init__(
-        self, pieces: AsyncGenerator[bytes], calls: AsyncExitStack, remembering: Remembering
+        self, pieces: AsyncGenerator[bytes], calls: AsyncExitStack, remembering: AnswerReuse
     ) -> None:
         self._pieces = pieces
         self._calls = calls
@@ -57,7 +57,7 @@ class Pieces:
             self._remembering.end()
 
 
-class Got(NamedTuple):
+class UpstreamResponse(NamedTuple):
     """An answer of the upstream that came in one piece."""
 
     status: int
@@ -65,7 +65,7 @@ class Got(NamedTuple):
     body: bytes
 
 
-async def received(reply: Reply, most: int) -> Got:
+async def received(reply: Reply, most: int) -> UpstreamResponse:
     """All of an answer, unless it is larger than any answer should be."""
     if 300 <= reply.status < 400:
         raise UpstreamError(
@@ -81,4 +81,4 @@ async def received(reply: Reply, most: int) -> Got:
                 f"the upstream's answer has more than {most:,} bytes", fix="Ask for less at once."
             )
         parts.append(chunk)
-    return Got(reply.status, headers, b"".join(parts))
+    return UpstreamResponse(reply.status, headers, b"".join(parts))

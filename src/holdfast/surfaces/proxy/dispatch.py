@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from holdfast.errors import ShapeError
 from holdfast.store.records import Edit
-from holdfast.surfaces.proxy.incoming import Incoming
+from holdfast.surfaces.proxy.incoming_request import IncomingRequest
 from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.switches import PREFIX
@@ -40,7 +40,7 @@ _NEXT = frozenset({429, 500, 502, 503, 504, 529})
 class Dispatch:
     """Sends one request, as often as the model's hidden calls take; used for one request only."""
 
-    def __init__(self, service: Service, incoming: Incoming, model: str) -> None:
+    def __init__(self, service: Service, incoming: IncomingRequest, model: str) -> None:
         self.service = service
         self.incoming = incoming
         self.asked_model = model

@@ -18,12 +18,12 @@ from holdfast.engine import Holdfast, ReusedAnswer
 from holdfast.errors import StoreError
 from holdfast.expand.tool_search import OUR_TOOLS
 from holdfast.faults import Faults
+from holdfast.surfaces.proxy.answer_reuse import AnswerReuse, CompleteAnswer, edit_of
 from holdfast.surfaces.proxy.answer_stream import joined_stream, passed_stream
-from holdfast.surfaces.proxy.delivery import Got, Outcome, Pieces, account, received
+from holdfast.surfaces.proxy.delivery import Outcome, Pieces, UpstreamResponse, account, received
 from holdfast.surfaces.proxy.dispatch import Dispatch
-from holdfast.surfaces.proxy.incoming import Incoming
-from holdfast.surfaces.proxy.preparing import Prepared, Preparing
-from holdfast.surfaces.proxy.remembering import Ended, Remembering, edit_of
+from holdfast.surfaces.proxy.incoming_request import IncomingRequest
+from holdfast.surfaces.proxy.request_preparer import PreparedRequest, RequestPreparer
 from holdfast.surfaces.proxy.service import READING, Service
 from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.surfaces.proxy.turn_record import TurnRecord
@@ -48,10 +48,10 @@ store/deadline.py."""
 UNWRITTEN = "the turn is not written down: the store fails or does not answer"
 
 
-class Handling:
+class RequestHandler:
     """Handles one request. Create one instance per request."""
 
-    def __init__(self, service: Service, incoming: Incoming, faults: Faults) -> None:
+    def __init__(self, service: Service, incoming: IncomingRequest, faults: Faults) -> None:
         self.service = service
         self.incoming = incoming
         self.dialect = incoming.route.dialect
@@ -60,10 +60,10 @@ class Handling:
         """The upstreams of the request."""
         self.hidden: HiddenCalls
         self.record: TurnRecord
-        self.remembering: Remembering
+        self.remembering: AnswerReuse
         self._engine: Holdfast
         """That of the tenant who asks."""
-        self._preparing: Preparing
+        self._preparing: RequestPreparer
         self._account: dict[str, str] = {}
         """Extra response headers when the answer took several upstream calls."""
         self._is_written = True
@@ -79,8 +79,8 @@ class Handling:
         self.incoming.seen.model = model
         about = (self.service, self.incoming, engine)
         self.dispatch = Dispatch(self.service, self.incoming, model)
-        self._preparing = Preparing(*about, self.dispatch)
-        self.remembering = Remembering(*about, self.faults)
+        self._preparing = RequestPreparer(*about, self.dispatch)
+        self.remembering = AnswerReuse(*about, self.faults)
         self.record = TurnRecord(*about, self.dispatch, self.faults)
         try:
             return await self._from_memory(conversation) or await self._asked(conversation)
@@ -133,7 +133,7 @@ class Handling:
                 self.incoming.seen.store_failed_with(error)
         return (warning,) if warning else ()
 
-    async def _prepared(self, conversation: Conversation) -> Prepared:
+    async def _prepared(self, conversation: Conversation) -> PreparedRequest:
         """Make the request fit; after an internal error, take the last edits, or none."""
         with self.faults.caught("prepare"):
             async with asyncio.timeout(PREPARE_SECONDS):
@@ -144,7 +144,7 @@ class Handling:
                 return await self._ready(replayed)
         return await self.unedited(conversation)
 
-    async def _ready(self, prepared: Prepared) -> Prepared:
+    async def _ready(self, prepared: PreparedRequest) -> PreparedRequest:
         """Make ready to send a request, and to answer the calls of tools that we put into it."""
         if self.remembering.headers:
             self.service.telemetry.metrics.answered("miss")
@@ -154,18 +154,20 @@ class Handling:
         self.hidden = self._hidden_calls(prepared, own_tools)
         return prepared
 
-    async def unedited(self, conversation: Conversation) -> Prepared:
+    async def unedited(self, conversation: Conversation) -> PreparedRequest:
         """Make ready to send the client's own bytes."""
         prepared = await self._preparing.unedited(conversation, self.faults)
         self.incoming.seen.session = prepared.session.name
         self.hidden = self._hidden_calls(prepared)
         return prepared
 
-    def _hidden_calls(self, prepared: Prepared, own_tools: OwnTools | None = None) -> HiddenCalls:
+    def _hidden_calls(
+        self, prepared: PreparedRequest, own_tools: OwnTools | None = None
+    ) -> HiddenCalls:
         about = (self._engine, prepared.request, self.service.caps, self.faults)
         return HiddenCalls(*about, own_tools)
 
-    async def _own_tools_in(self, prepared: Prepared) -> OwnTools:
+    async def _own_tools_in(self, prepared: PreparedRequest) -> OwnTools:
         """Return the tools that go out and are not the client's, which may have 10,000 of them."""
         asked, sent = prepared.asked, prepared.sent
         if asked is sent:
@@ -174,7 +176,7 @@ class Handling:
         work = partial(added_tools, asked, sent, OUR_TOOLS)
         return await self.service.engine.workers.off_loop(size // READING, work)
 
-    async def _sent(self, prepared: Prepared) -> Outcome:
+    async def _sent(self, prepared: PreparedRequest) -> Outcome:
         headers = prepared.headers | self.remembering.headers
         if self.service.peers is not None:
             headers[f"{PREFIX}worker"] = str(self.service.peers.number)
@@ -213,7 +215,7 @@ class Handling:
 
     # --- an answer in one piece ------------------------------------------------------------------
 
-    async def _whole_answer(self, prepared: Prepared, got: Got) -> Outcome:
+    async def _whole_answer(self, prepared: PreparedRequest, got: UpstreamResponse) -> Outcome:
         """Return an answer in one piece, after as many calls as the model's expansions took."""
         if not prepared.unedited:
             with self.faults.caught("answer"):
@@ -231,7 +233,7 @@ class Handling:
         self.remembering.end()
         return Outcome(got.status, got.headers, got.body)
 
-    async def _joined(self, prepared: Prepared, got: Got) -> Outcome:
+    async def _joined(self, prepared: PreparedRequest, got: UpstreamResponse) -> Outcome:
         """Go on until the model calls none of our tools, and join its answers."""
         bodies: list[bytes] = []
         usages: list[dict[str, Any]] = []
@@ -280,20 +282,24 @@ class Handling:
 
     # --- afterwards ------------------------------------------------------------------------------
 
-    async def note(self, prepared: Prepared, status: int, usages: list[dict[str, Any]]) -> None:
+    async def note(
+        self, prepared: PreparedRequest, status: int, usages: list[dict[str, Any]]
+    ) -> None:
         """Write the turn down before the client has the end of its answer."""
         self.begin_note(prepared, status, usages)
         with self.faults.caught("record"):
             self._is_written = await self.record.written()
 
-    def begin_note(self, prepared: Prepared, status: int, usages: list[dict[str, Any]]) -> None:
+    def begin_note(
+        self, prepared: PreparedRequest, status: int, usages: list[dict[str, Any]]
+    ) -> None:
         """Begin to write the turn down, once."""
         with self.faults.caught("record"):
             self.record.note(prepared, self.hidden, status, usages)
 
     def keep(
         self,
-        prepared: Prepared,
+        prepared: PreparedRequest,
         stop_reason: str,
         turn: Sequence[bytes],
         calls: Sequence[Call],
@@ -302,5 +308,5 @@ class Handling:
         """Keep an answer of which the client has all, if it may be given again."""
         answer = self.record.hidden_answer
         hops = answer.hops if answer is not None else ()
-        ended = Ended(self.record.ids.first, stop_reason, turn, calls, usage, hops)
+        ended = CompleteAnswer(self.record.ids.first, stop_reason, turn, calls, usage, hops)
         self.remembering.keep(ended, prepared.fitted, prepared.session.name)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from holdfast.store import Scope, Store
-from holdfast.surfaces.proxy.tenants import ANONYMOUS, Asking, own_tokens
+from holdfast.surfaces.proxy.tenants import ANONYMOUS, RequestCredentials, own_tokens
 from holdfast.upstream.upstreams import Family, Upstreams
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Labels:
         self._upstreams = upstreams
         self._known: OrderedDict[str, KeyLabel] = OrderedDict()
 
-    async def note(self, tenant: str, who: Asking, family: Family) -> None:
+    async def note(self, tenant: str, who: RequestCredentials, family: Family) -> None:
         """Store the label of a tenant that sends a request, unless it is stored already."""
         label = KeyLabel(self._provider(family), self._suffix(who))
         if await self._of(tenant) == label:
@@ -85,7 +85,7 @@ class Labels:
         host = urlsplit(upstream.url).hostname
         return f"{PROVIDERS[family]} at {host}" if host else PROVIDERS[family]
 
-    def _suffix(self, who: Asking) -> str:
+    def _suffix(self, who: RequestCredentials) -> str:
         if own_tokens(self._settings) or len(who.keys) != 1:
             return ""
         (key,) = who.keys

@@ -16,8 +16,8 @@ from collections.abc import Callable, Collection
 from http.cookies import CookieError, SimpleCookie
 
 from holdfast.settings import Settings
-from holdfast.surfaces.proxy.gathering import Peers
 from holdfast.surfaces.proxy.tenants import own_tokens, token_names
+from holdfast.surfaces.proxy.worker_counters import Peers
 
 COOKIE = "holdfast_login"
 LOGIN = "/login"

@@ -15,8 +15,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from holdfast.jobs import Attempt
 from holdfast.store import Turn
 from holdfast.store.queue import QueueFigures
-from holdfast.surfaces.proxy.gathering import Counted, Labelled, Peers, summed
 from holdfast.surfaces.proxy.seen import RequestSeen, model_name
+from holdfast.surfaces.proxy.worker_counters import LabelledCounters, Peers, WorkerCounters, summed
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 MOST_MODELS = 50
@@ -153,10 +153,10 @@ class Metrics:
             self._models.add(known)
         return known
 
-    def counted(self) -> list[Counted]:
+    def counted(self) -> list[WorkerCounters]:
         """Return all counters, in the format for other workers."""
         return [
-            Counted(
+            WorkerCounters(
                 metric.name,
                 metric.documentation,
                 metric.type,
@@ -169,7 +169,7 @@ class Metrics:
         """Everything in Prometheus' text format; with peers, theirs too."""
         if peers is None:
             return generate_latest(self.registry)
-        return generate_latest(Labelled(await peers.gathered(self.counted())))
+        return generate_latest(LabelledCounters(await peers.gathered(self.counted())))
 
     @staticmethod
     def queue_text(figures: QueueFigures) -> bytes:

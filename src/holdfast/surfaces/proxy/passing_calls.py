@@ -13,7 +13,7 @@ from urllib.parse import quote
 from holdfast.errors import LimitError
 from holdfast.surfaces.proxy.dispatch import CREATING
 from holdfast.surfaces.proxy.encodings import unpacked
-from holdfast.surfaces.proxy.incoming import Upload
+from holdfast.surfaces.proxy.incoming_request import Upload
 from holdfast.surfaces.proxy.provider_objects import shared_path
 from holdfast.surfaces.proxy.request_facts import is_free
 from holdfast.surfaces.proxy.routes import Route, normal_path

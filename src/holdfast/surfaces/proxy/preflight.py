@@ -9,7 +9,7 @@ from holdfast.errors import HoldfastError, SettingsError
 from holdfast.models.embedding import tool_embedder
 from holdfast.settings import Settings
 from holdfast.store.opening import check_url
-from holdfast.surfaces.proxy import tenants, tracing
+from holdfast.surfaces.proxy import spans, tenants
 from holdfast.surfaces.proxy.safety import is_loopback
 from holdfast.upstream.upstreams import Upstreams
 
@@ -70,6 +70,6 @@ _CHECKS: tuple[Callable[[Settings], object], ...] = (
     _check_workers,
     _check_store,
     Upstreams,
-    tracing.configured,
+    spans.configured,
     tool_embedder,
 )

@@ -18,7 +18,7 @@ from starlette.requests import Request
 
 from holdfast.settings import Settings
 from holdfast.store import Scope
-from holdfast.surfaces.proxy.tenants import Asking, asking, own_tokens
+from holdfast.surfaces.proxy.tenants import RequestCredentials, asking, own_tokens
 
 if TYPE_CHECKING:
     from holdfast.surfaces.proxy.service import Service
@@ -130,4 +130,6 @@ async def view_of(service: Service, request: Request) -> View:
     tokens = who.tokens if login is None else who.tokens | {login}
     if "" in tokens or not (own_tokens(settings) or who.keys):
         return View(service, None)
-    return View(service, await service.tenants.name(Asking(who.keys, tokens, who.header)))
+    return View(
+        service, await service.tenants.name(RequestCredentials(who.keys, tokens, who.header))
+    )

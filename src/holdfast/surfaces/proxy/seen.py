@@ -21,19 +21,19 @@ from hashlib import sha256
 from random import getrandbits
 from typing import NamedTuple
 
-from holdfast.engine import accounting
+from holdfast.engine import bill
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.store import Turn
 from holdfast.upstream.network import Reply
 from holdfast.workers.lanes import Slot
 
-CLIENT_LEFT = accounting.CLIENT_LEFT
+CLIENT_LEFT = bill.CLIENT_LEFT
 UNKNOWN_MODEL = "unknown"
 _MODEL = re.compile(r"[A-Za-z0-9][\w.:/@+-]{0,99}", re.ASCII)
 _OUR_SESSION = re.compile(r"[0-9a-f]{32}")
 
 
-class Refused(NamedTuple):
+class Refusal(NamedTuple):
     """A request that failed before there was a turn to write down: ids and counts only."""
 
     at: float

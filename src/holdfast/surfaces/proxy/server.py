@@ -47,7 +47,6 @@ from holdfast.surfaces.proxy.connections import (
     raise_descriptors,
 )
 from holdfast.surfaces.proxy.gate import HEALTH, Gate
-from holdfast.surfaces.proxy.gathering import Peers
 from holdfast.surfaces.proxy.heap import (
     IdleCollector,
     free_closed_transports,
@@ -59,6 +58,7 @@ from holdfast.surfaces.proxy.offline import OfflineSending
 from holdfast.surfaces.proxy.routes import BARE, PREFIXES
 from holdfast.surfaces.proxy.safety import HEADERS
 from holdfast.surfaces.proxy.service import Service
+from holdfast.surfaces.proxy.worker_counters import Peers
 from holdfast.upstream.network import HttpSending
 from holdfast.wire.strict import Limits
 
@@ -250,7 +250,7 @@ def _cannot_listen(host: str, port: int, error: OSError) -> SettingsError:
     )
 
 
-class Started(NamedTuple):
+class ProxyAddresses(NamedTuple):
     """Where a proxy listens, and where it sends requests."""
 
     url: str
@@ -260,10 +260,10 @@ class Started(NamedTuple):
     """Whether the offline model answers for the others; else they are refused."""
 
 
-def whereabouts(service: Service, listener: socket.socket) -> Started:
+def whereabouts(service: Service, listener: socket.socket) -> ProxyAddresses:
     """Return the addresses of a proxy that starts."""
     to = service.upstreams.addresses()
-    return Started(base_url(listener), to, service.answers_offline)
+    return ProxyAddresses(base_url(listener), to, service.answers_offline)
 
 
 class Worker(NamedTuple):
@@ -275,7 +275,7 @@ class Worker(NamedTuple):
     """A descriptor that comes to its end when the parent does."""
 
 
-def serve(settings: Settings, *, started: Callable[[Started], None]) -> None:
+def serve(settings: Settings, *, started: Callable[[ProxyAddresses], None]) -> None:
     """Run the proxy in this process until a signal stops it; `started` gets its addresses."""
     use_few_heaps()
     with listen(settings) as listener:
@@ -284,7 +284,7 @@ def serve(settings: Settings, *, started: Callable[[Started], None]) -> None:
 
 
 async def _serve(
-    settings: Settings, listener: socket.socket, started: Callable[[Started], None]
+    settings: Settings, listener: socket.socket, started: Callable[[ProxyAddresses], None]
 ) -> None:
     async with opened(settings) as service:
         server = _ready_to_run(service, lambda: started(whereabouts(service, listener)))

@@ -18,7 +18,6 @@ from holdfast.settings import Settings
 from holdfast.store.deadline import without_deadline
 from holdfast.surfaces.proxy.admission import Admission
 from holdfast.surfaces.proxy.allowance import Allowances
-from holdfast.surfaces.proxy.gathering import Peers
 from holdfast.surfaces.proxy.health import StoreHealth
 from holdfast.surfaces.proxy.labels import Labels
 from holdfast.surfaces.proxy.login import Logins
@@ -26,9 +25,10 @@ from holdfast.surfaces.proxy.logs import Fields, log
 from holdfast.surfaces.proxy.recent import Recent
 from holdfast.surfaces.proxy.routes import EXAMPLES, NoUpstreamError
 from holdfast.surfaces.proxy.telemetry import Telemetry
-from holdfast.surfaces.proxy.tenants import Asking, Tenants
+from holdfast.surfaces.proxy.tenants import RequestCredentials, Tenants
+from holdfast.surfaces.proxy.worker_counters import Peers
 from holdfast.upstream.expansions import Caps
-from holdfast.upstream.network import HttpSending, Sending
+from holdfast.upstream.network import HttpSending, RequestSender
 from holdfast.upstream.upstreams import OFFICIAL, OWNERS, PASSED_ON, Family, Upstreams
 from holdfast.wire import Conversation
 from holdfast.wire.frame import NoMessagesError
@@ -48,7 +48,7 @@ class Service:
         engine: Holdfast,
         settings: Settings,
         http: HttpSending,
-        offline: Sending,
+        offline: RequestSender,
         peers: Peers | None = None,
     ) -> None:
         self.peers = peers
@@ -136,7 +136,7 @@ class Service:
         if attempt.state == "failed":
             log.warning(Fields(event="job_failed", kind=attempt.kind, why=attempt.error))
 
-    def _label(self, tenant: str, who: Asking, family: Family) -> None:
+    def _label(self, tenant: str, who: RequestCredentials, family: Family) -> None:
         """Note the label of a tenant for the dashboard, after its request is answered."""
         self.later(self.labels.note(tenant, who, family))
 

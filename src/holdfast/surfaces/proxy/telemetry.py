@@ -27,13 +27,13 @@ from holdfast.surfaces.proxy.report import By, report
 from holdfast.surfaces.proxy.safety import HEADERS, view_of
 from holdfast.surfaces.proxy.seen import (
     CLIENT_LEFT,
-    Refused,
+    Refusal,
     RequestSeen,
     model_name,
     session_id,
 )
+from holdfast.surfaces.proxy.spans import configured
 from holdfast.surfaces.proxy.tally import Tally
-from holdfast.surfaces.proxy.tracing import configured
 
 if TYPE_CHECKING:
     from holdfast.surfaces.proxy.service import Service
@@ -55,7 +55,7 @@ class Telemetry:
         unavailable."""
         self._failed_at = float("-inf")
         """When the store last failed a request."""
-        self.refused: deque[Refused] = deque(maxlen=_MOST_REFUSED)
+        self.refused: deque[Refusal] = deque(maxlen=_MOST_REFUSED)
         """Requests that failed before there was a turn to write down, of this process."""
         self.metrics = Metrics(
             lambda: self.open_requests, lambda: sum(seen.streams for seen in self._open)
@@ -89,7 +89,7 @@ class Telemetry:
         if turn is None and status >= 400:
             model = model_name(seen.model)
             at = seen.began_at / 1e9
-            self.refused.append(Refused(at, seen.tenant, seen.session, model, status, seen.failure))
+            self.refused.append(Refusal(at, seen.tenant, seen.session, model, status, seen.failure))
         log.info(line(seen, status, turn))
         if self.tracing is not None:
             self.tracing.write(seen, status, turn)

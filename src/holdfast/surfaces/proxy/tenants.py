@@ -26,7 +26,7 @@ from holdfast.upstream.upstreams import Family, Upstream
 from holdfast.workers import work_for
 
 if TYPE_CHECKING:
-    from holdfast.surfaces.proxy.incoming import Incoming
+    from holdfast.surfaces.proxy.incoming_request import IncomingRequest
 
 ANONYMOUS = "anonymous"
 """The tenant of all clients without a credential."""
@@ -54,7 +54,7 @@ _MOST_NAMES = 1_000
 _LONGEST_NAME = 100
 
 
-class Asking(NamedTuple):
+class RequestCredentials(NamedTuple):
     """The credentials of a request."""
 
     keys: frozenset[str] = frozenset()
@@ -114,7 +114,9 @@ def own_tokens(settings: Settings) -> dict[str, str]:
     return first | {name: token for name, token in settings.serve_tokens.items() if token}
 
 
-def asking(headers: Iterable[tuple[str, str]], query: str, settings: Settings) -> Asking:
+def asking(
+    headers: Iterable[tuple[str, str]], query: str, settings: Settings
+) -> RequestCredentials:
     """Return the credentials of a request."""
     listed = [(name.lower(), value) for name, value in headers]
     given = credentials(listed, query)
@@ -122,10 +124,12 @@ def asking(headers: Iterable[tuple[str, str]], query: str, settings: Settings) -
     keys = frozenset(key for key in given if not token_names([key], settings))
     header = next((value.strip() for name, value in listed if name == TENANT_HEADER), "")
     signer = _SIGNER.search(signature_of(listed))
-    return Asking(keys, token_names(given | named, settings), header, signer[1] if signer else "")
+    return RequestCredentials(
+        keys, token_names(given | named, settings), header, signer[1] if signer else ""
+    )
 
 
-FirstSeen = Callable[[str, Asking, Family], None]
+FirstSeen = Callable[[str, RequestCredentials, Family], None]
 """Takes a tenant, the credentials of its request, and the family of the request's path."""
 
 
@@ -145,7 +149,7 @@ class Tenants:
         self._recent: OrderedDict[str, Holdfast] = OrderedDict()
         self._in_use: WeakValueDictionary[str, Holdfast] = WeakValueDictionary()
 
-    async def of(self, incoming: Incoming) -> Holdfast:
+    async def of(self, incoming: IncomingRequest) -> Holdfast:
         """The engine for a request."""
         return await self.engine_for(incoming.headers, incoming.query, incoming.route.family)
 
@@ -182,18 +186,18 @@ class Tenants:
         is_named = any(who.tokens) or self._settings.tenant_by != "key"
         names = [await self.name(who)]
         if not is_named and not upstream.takes_clients_key:
-            names = [await self.name(Asking(tokens=who.tokens))]
+            names = [await self.name(RequestCredentials(tokens=who.tokens))]
         elif not is_named:
             read = _KEYS_READ[upstream.family]
             sent = [pair for pair in headers if pair[0].lower() in read]
             asked_in = query if upstream.family == "gemini" else ""
             keys = asking(sent, asked_in, self._settings).keys or who.keys
-            payers = [Asking(frozenset({key})) for key in sorted(keys)]
-            payers += [Asking(signer=who.signer)] * bool(who.signer)
+            payers = [RequestCredentials(frozenset({key})) for key in sorted(keys)]
+            payers += [RequestCredentials(signer=who.signer)] * bool(who.signer)
             names = [await self.name(payer) for payer in payers] or names
         return [Scope(self._root.scope.user, name) for name in names]
 
-    async def name(self, who: Asking) -> str:
+    async def name(self, who: RequestCredentials) -> str:
         """The tenant that asks: a workspace of the store."""
         if self._settings.tenant_by == "none":
             return self._root.scope.workspace

@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
-from holdfast.engine import Expanded, Holdfast, Observation, ReusedAnswer
+from holdfast.engine import ExpansionUsage, Holdfast, Observation, ReusedAnswer
 from holdfast.faults import Faults
 from holdfast.store.deadline import REQUEST_SECONDS
 from holdfast.surfaces.proxy.dispatch import Dispatch
-from holdfast.surfaces.proxy.incoming import Incoming
+from holdfast.surfaces.proxy.incoming_request import IncomingRequest
 from holdfast.surfaces.proxy.logs import Fields, log
-from holdfast.surfaces.proxy.preparing import SIGNED, Prepared
+from holdfast.surfaces.proxy.request_preparer import SIGNED, PreparedRequest
 from holdfast.surfaces.proxy.service import Service
 from holdfast.upstream.hidden_calls import AnswerIds, HiddenCalls
 from holdfast.wire import Conversation
@@ -37,7 +37,7 @@ class TurnRecord:
     def __init__(
         self,
         service: Service,
-        incoming: Incoming,
+        incoming: IncomingRequest,
         engine: Holdfast,
         dispatch: Dispatch,
         faults: Faults,
@@ -56,7 +56,7 @@ class TurnRecord:
         self._started = time.perf_counter()
         self._linked = False
 
-    def hide(self, prepared: Prepared, hidden: HiddenCalls) -> None:
+    def hide(self, prepared: PreparedRequest, hidden: HiddenCalls) -> None:
         """Keep the hidden calls for the client's next request, which will be without them."""
         asked = prepared.asked
         if self.ids.first and asked.dialect == "openai-responses" and not self._linked:
@@ -66,7 +66,7 @@ class TurnRecord:
             self.hidden_answer = kept
             prepared.session.hide(kept)
 
-    def _link(self, prepared: Prepared) -> None:
+    def _link(self, prepared: PreparedRequest) -> None:
         """Let the client's next request be known: it may name this answer and hold no history."""
         self._linked = True
         if names := names_of_answer(prepared.asked, self.ids.first):
@@ -75,7 +75,7 @@ class TurnRecord:
 
     def note(
         self,
-        prepared: Prepared,
+        prepared: PreparedRequest,
         hidden: HiddenCalls,
         status: int,
         usages: list[dict[str, Any]],
@@ -91,7 +91,7 @@ class TurnRecord:
 
     def _note(
         self,
-        prepared: Prepared,
+        prepared: PreparedRequest,
         hidden: HiddenCalls,
         status: int,
         usages: list[dict[str, Any]],
@@ -106,7 +106,7 @@ class TurnRecord:
         observation = Observation(
             usage=usages,
             status=status,
-            expanded=hidden.expansions.used if hidden.expansions is not None else Expanded(),
+            expanded=hidden.expansions.used if hidden.expansions is not None else ExpansionUsage(),
             tools=hidden.tool_use,
             hidden=self.hidden_answer,
             milliseconds=(time.perf_counter() - self._started) * 1000,

@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanage
 from functools import partial
 from typing import NamedTuple
 
-from holdfast.engine.accounting import call_cost, price_of
+from holdfast.engine.bill import call_cost, price_of
 from holdfast.engine.vendor_cache import CallTokens
 from holdfast.errors import SettingsError, StoreError, WireError
 from holdfast.store import Scope

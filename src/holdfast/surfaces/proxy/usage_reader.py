@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.engine.accounting import read_report
+from holdfast.engine.bill import read_report
 from holdfast.engine.vendor_cache import CallTokens
 from holdfast.errors import ProviderError
 from holdfast.surfaces.proxy.provider_objects import created_names

@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from holdfast.errors import StoreError
 from holdfast.surfaces.proxy.dashboard import links
-from holdfast.surfaces.proxy.dashboard.gathering import Gathering
+from holdfast.surfaces.proxy.dashboard.tenant_reader import TenantReader
 
 _MOST_BYTES = 10_000
 _MOST_CHOICES = 200
@@ -46,7 +46,7 @@ async def _values_of(request: Request, most_bytes: int, most_fields: int) -> dic
         return {}
 
 
-async def delete(gathering: Gathering, name: str) -> str:
+async def delete(gathering: TenantReader, name: str) -> str:
     """Delete a session; where to go then."""
     scope = gathering.scope.of(name)
     if await gathering.store.session(scope) is None:
@@ -55,7 +55,7 @@ async def delete(gathering: Gathering, name: str) -> str:
     return links.sessions()
 
 
-async def delete_row(gathering: Gathering, name: str) -> None:
+async def delete_row(gathering: TenantReader, name: str) -> None:
     """Delete a session of the list, with the other conversations of its client's session.
 
     A session that is already deleted is no error.
@@ -73,7 +73,7 @@ async def delete_row(gathering: Gathering, name: str) -> None:
         await gathering.engine.delete_session(each)
 
 
-async def put_back(gathering: Gathering, name: str, fields: Mapping[str, str]) -> str:
+async def put_back(gathering: TenantReader, name: str, fields: Mapping[str, str]) -> str:
     """Send a ref in full from the next request on, or stop it; return the next address."""
     if await gathering.store.session(gathering.scope.of(name)) is None:
         raise StoreError("there is no such session")

@@ -17,7 +17,7 @@ from holdfast.errors import WireError
 from holdfast.store.records import Edit
 from holdfast.store.refs import REF
 from holdfast.surfaces.proxy.dashboard.html import text as as_html
-from holdfast.surfaces.proxy.dashboard.views import Explained
+from holdfast.surfaces.proxy.dashboard.views import Explanation
 from holdfast.wire import (
     Block,
     Conversation,
@@ -80,7 +80,7 @@ class ShownBlock(msgspec.Struct, frozen=True, kw_only=True):
     is_error: bool = False
 
 
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
+class MessageExcerpt(msgspec.Struct, frozen=True, kw_only=True):
     """A message, or its beginning."""
 
     index: int
@@ -95,17 +95,17 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 class PairRow(msgspec.Struct, frozen=True, kw_only=True):
     """Messages side by side, and why they differ."""
 
-    client: tuple[Shown, ...]
-    sent: tuple[Shown, ...]
+    client: tuple[MessageExcerpt, ...]
+    sent: tuple[MessageExcerpt, ...]
     same: bool
     more: int = 0
     """Messages of the client that are not shown."""
-    edits: tuple[Explained, ...] = ()
+    edits: tuple[Explanation, ...] = ()
     refs: tuple[str, ...] = ()
     """Refs that the model saw in the place of content."""
 
 
-class Inspected(msgspec.Struct, frozen=True, kw_only=True):
+class InspectedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The data to show messages: the sides, their bytes, and the edits."""
 
     dialect: str
@@ -145,13 +145,13 @@ def needed(of: Sides, pairs: Iterable[Pair]) -> list[str]:
     return sorted(names - {""})
 
 
-def rows(of: Inspected, pairs: Sequence[Pair]) -> list[PairRow]:
+def rows(of: InspectedRequest, pairs: Sequence[Pair]) -> list[PairRow]:
     """Some pairs as they are shown."""
     client, sent = Reader(of, CLIENT), Reader(of, SENT)
     return [_row(of, pair, client, sent) for pair in pairs]
 
 
-def _row(of: Inspected, pair: Pair, client: Reader, sent: Reader) -> PairRow:
+def _row(of: InspectedRequest, pair: Pair, client: Reader, sent: Reader) -> PairRow:
     shown = pair.client[:MOST_FOLDED]
     most = MOST_SHOWN if len(pair.client) == 1 else _MOST_IN_FOLD
     before = [client.names[n] for n in shown]
@@ -169,12 +169,12 @@ def _row(of: Inspected, pair: Pair, client: Reader, sent: Reader) -> PairRow:
     )
 
 
-def _explained(of: Inspected, pair: Pair) -> Iterator[Explained]:
+def _explained(of: InspectedRequest, pair: Pair) -> Iterator[Explanation]:
     """Yield the edits that explain why the messages of a pair differ from the client's."""
     for n in pair.sent:
         standing = of.sides.standings.get(n)
         for edit in standing.edits if standing is not None else ():
-            yield Explained(edit, of.turns.get(edit, 0))
+            yield Explanation(edit, of.turns.get(edit, 0))
 
 
 def _refs(spans: Iterable[bytes]) -> list[str]:
@@ -185,24 +185,24 @@ def _refs(spans: Iterable[bytes]) -> list[str]:
 class Reader:
     """Reads messages of one side from their bytes."""
 
-    def __init__(self, of: Inspected, side: str) -> None:
+    def __init__(self, of: InspectedRequest, side: str) -> None:
         self._of = of
         self.names = of.hashes(side)
         self._around = of.around(side)
 
-    def show(self, index: int, most: int | None = None) -> Shown:
+    def show(self, index: int, most: int | None = None) -> MessageExcerpt:
         """Return a message, cut to `most` characters unless it is None."""
         span = self._of.stored.get(self.names[index])
         if span is None:
             gone = ShownBlock(kind="gone", text="The bytes of this message are no longer stored.")
-            return Shown(index=index, role="?", pieces=(gone,), size=0)
+            return MessageExcerpt(index=index, role="?", pieces=(gone,), size=0)
         message = self._message(span)
         if message is None:
             unread = (ShownBlock(kind="raw", text=span.decode("utf-8", "replace")),)
             kept, cut = _shortened(unread, most)
-            return Shown(index=index, role="?", pieces=kept, size=len(span), cut=cut)
+            return MessageExcerpt(index=index, role="?", pieces=kept, size=len(span), cut=cut)
         kept, cut = _shortened(map(piece, message.blocks), most)
-        return Shown(index=index, role=message.role, pieces=kept, size=len(span), cut=cut)
+        return MessageExcerpt(index=index, role=message.role, pieces=kept, size=len(span), cut=cut)
 
     def _message(self, span: bytes) -> Message | None:
         """The message alone in a body of its dialect; None if it cannot be read."""

@@ -12,7 +12,7 @@ import msgspec
 from holdfast.store.records import Turn
 from holdfast.store.refs import REF
 from holdfast.surfaces.proxy.dashboard import links
-from holdfast.surfaces.proxy.dashboard.editing import Wishes, details, edits_section, reasons
+from holdfast.surfaces.proxy.dashboard.edit_views import Wishes, details, edits_section, reasons
 from holdfast.surfaces.proxy.dashboard.html import (
     Html,
     a,
@@ -32,7 +32,13 @@ from holdfast.surfaces.proxy.dashboard.html import (
     tr,
     ul,
 )
-from holdfast.surfaces.proxy.dashboard.inspection import CLIENT, SENT, PairRow, Shown, ShownBlock
+from holdfast.surfaces.proxy.dashboard.inspection import (
+    CLIENT,
+    SENT,
+    MessageExcerpt,
+    PairRow,
+    ShownBlock,
+)
 from holdfast.surfaces.proxy.dashboard.layout import (
     change,
     cost,
@@ -68,7 +74,7 @@ _LABELS = {
 }
 
 
-class Opened(msgspec.Struct, frozen=True, kw_only=True):
+class OpenedPart(msgspec.Struct, frozen=True, kw_only=True):
     """A part that the model opened while it answered, hidden from the client."""
 
     call: str
@@ -96,10 +102,10 @@ class TurnShown(msgspec.Struct, frozen=True, kw_only=True):
     pages: int = 1
     proof: Proof
     wishes: Wishes = {}
-    opened: Sequence[Opened] = ()
+    opened: Sequence[OpenedPart] = ()
     opened_in_all: int = 0
     """Number of parts that the model opened, shown or not."""
-    answer: Sequence[Shown] = ()
+    answer: Sequence[MessageExcerpt] = ()
     """The model's answer, as the client sent it back with its next request."""
 
 
@@ -301,7 +307,7 @@ def _anchor(row: PairRow) -> str | None:
     return f"client-{row.client[0].index}" if row.client else None
 
 
-def _message(shown: TurnShown, side: str, message: Shown) -> Html:
+def _message(shown: TurnShown, side: str, message: MessageExcerpt) -> Html:
     whole = links.message(shown.session, shown.turn.number, side, message.index)
     return element(
         "article",

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.surfaces.proxy.dashboard import links
 from holdfast.surfaces.proxy.dashboard.html import pre
-from holdfast.surfaces.proxy.dashboard.inspection import CLIENT, Shown
+from holdfast.surfaces.proxy.dashboard.inspection import CLIENT, MessageExcerpt
 from holdfast.surfaces.proxy.dashboard.inspector import with_refs
 from holdfast.surfaces.proxy.dashboard.layout import page, pager, remark, size
 
@@ -20,7 +20,7 @@ class MessageShown(msgspec.Struct, frozen=True, kw_only=True):
     session: str
     number: int
     side: str
-    message: Shown
+    message: MessageExcerpt
     text: str
     """The current page of its text."""
     page: int

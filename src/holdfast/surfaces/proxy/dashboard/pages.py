@@ -21,7 +21,22 @@ from holdfast.errors import DamagedContentError, HoldfastError, StoreUnavailable
 from holdfast.fitting import shared_engine
 from holdfast.surfaces.proxy.dashboard import actions, exports, frame, links
 from holdfast.surfaces.proxy.dashboard.about import AccuracyRow, accuracy_page, settings_page
-from holdfast.surfaces.proxy.dashboard.answering import (
+from holdfast.surfaces.proxy.dashboard.comparison import (
+    ComparisonValues,
+    compared,
+    comparing_page,
+    ways_in,
+)
+from holdfast.surfaces.proxy.dashboard.contents import content_page, refs_page
+from holdfast.surfaces.proxy.dashboard.inspection import CLIENT, SENT
+from holdfast.surfaces.proxy.dashboard.inspector import turn_page
+from holdfast.surfaces.proxy.dashboard.links import from_path
+from holdfast.surfaces.proxy.dashboard.live import Watchers
+from holdfast.surfaces.proxy.dashboard.login_page import login_routes
+from holdfast.surfaces.proxy.dashboard.lost_page import lost_page
+from holdfast.surfaces.proxy.dashboard.message_page import message_page
+from holdfast.surfaces.proxy.dashboard.overview import overview_page
+from holdfast.surfaces.proxy.dashboard.responses import (
     HEADERS,
     LONGEST_OPTION,
     STATIC,
@@ -36,17 +51,7 @@ from holdfast.surfaces.proxy.dashboard.answering import (
     static_file,
     told,
 )
-from holdfast.surfaces.proxy.dashboard.comparing import Compared, compared, comparing_page, ways_in
-from holdfast.surfaces.proxy.dashboard.contents import content_page, refs_page
-from holdfast.surfaces.proxy.dashboard.inspecting import Inspecting
-from holdfast.surfaces.proxy.dashboard.inspection import CLIENT, SENT
-from holdfast.surfaces.proxy.dashboard.inspector import turn_page
-from holdfast.surfaces.proxy.dashboard.links import from_path
-from holdfast.surfaces.proxy.dashboard.live import Watchers
-from holdfast.surfaces.proxy.dashboard.login_page import login_routes
-from holdfast.surfaces.proxy.dashboard.lost_page import lost_page
-from holdfast.surfaces.proxy.dashboard.message_page import message_page
-from holdfast.surfaces.proxy.dashboard.overview import overview_page
+from holdfast.surfaces.proxy.dashboard.session_reader import SessionReader
 from holdfast.surfaces.proxy.dashboard.sessions_page import session_page, sessions_page
 from holdfast.surfaces.proxy.dashboard.tenants_page import TenantsShown, choice_page, tenants_page
 from holdfast.surfaces.proxy.dashboard.tools_page import ToolsShown, tools_page
@@ -245,7 +250,7 @@ class Pages:
 
     async def session(self, request: Request, visit: Visit) -> Response:
         """A session's turns."""
-        inspecting = Inspecting(await visit.gathering())
+        inspecting = SessionReader(await visit.gathering())
         shown = await inspecting.session(name_in(request), page_in(request))
         if shown is None:
             return missing_page()
@@ -260,7 +265,9 @@ class Pages:
         asked = {key: value[:LONGEST_OPTION] for key, value in request.query_params.items()}
         ways = ways_in(asked)
         if "a" not in asked:
-            return await self._page(partial(comparing_page, Compared(record=record, ways=ways)))
+            return await self._page(
+                partial(comparing_page, ComparisonValues(record=record, ways=ways))
+            )
         if self._comparing.locked():  # one at a time: it is work for the processor
             return told("Another comparison is under way", "Load the page in a few seconds.", 503)
         async with self._comparing:
@@ -270,7 +277,7 @@ class Pages:
     async def turn(self, request: Request, visit: Visit) -> Response:
         """The inspector."""
         number = number_in(request.path_params["number"])
-        inspecting = Inspecting(await visit.gathering())
+        inspecting = SessionReader(await visit.gathering())
         shown = await inspecting.turn(name_in(request), number, page_in(request))
         if shown is None:
             return missing_page()
@@ -282,7 +289,7 @@ class Pages:
         number, index = (number_in(request.path_params[key]) for key in ("number", "index"))
         if side not in (CLIENT, SENT):
             return missing_page()
-        inspecting = Inspecting(await visit.gathering())
+        inspecting = SessionReader(await visit.gathering())
         shown = await inspecting.message(name_in(request), number, side, index, page_in(request))
         if shown is None:
             return missing_page()
@@ -312,7 +319,7 @@ class Pages:
 
     async def export_session(self, request: Request, visit: Visit) -> Response:
         """A session's figures, to be saved."""
-        exported = await Inspecting(await visit.gathering()).turns(name_in(request))
+        exported = await SessionReader(await visit.gathering()).turns(name_in(request))
         form = request.path_params["form"]
         if exported is None or form not in ("csv", "json"):
             return missing_page()

@@ -37,7 +37,7 @@ from holdfast.surfaces.proxy.dashboard.views import (
     warned,
 )
 from holdfast.surfaces.proxy.report import SessionGroup, group_sessions
-from holdfast.surfaces.proxy.seen import Refused
+from holdfast.surfaces.proxy.seen import Refusal
 
 SESSIONS = 10
 """Sessions on the first page, and sessions searched for warnings."""
@@ -92,12 +92,12 @@ class Reports:
         """Return the usage of each day."""
         return await self.store.across.usage_by_day(self.scopes)
 
-    async def pulse(self, period: str, now: float, refused: Sequence[Refused] = ()) -> Pulse:
+    async def pulse(self, period: str, now: float, refused: Sequence[Refusal] = ()) -> Pulse:
         """Return the part of the first page that changes while a person looks at it."""
         return await self._pulse(await self.days(), period, now, refused)
 
     async def _pulse(
-        self, days: Sequence[UsageTotal], period: str, now: float, refused: Sequence[Refused]
+        self, days: Sequence[UsageTotal], period: str, now: float, refused: Sequence[Refusal]
     ) -> Pulse:
         rows = await self._lately(await self.newest(MOST_LIVE), MOST_LIVE)
         stored = await self.store.across.stats(self.scopes)
@@ -114,7 +114,7 @@ class Reports:
         )
 
     async def _failures(
-        self, count: int, period: str, now: float, refused: Sequence[Refused]
+        self, count: int, period: str, now: float, refused: Sequence[Refusal]
     ) -> Failures:
         """Return the failures of a period: as many as the sums count, the last of them in full."""
         span = span_of(period, day(now))
@@ -134,7 +134,7 @@ class Reports:
         )
 
     async def overview(
-        self, url: str, *, period: str, now: float, refused: Sequence[Refused] = ()
+        self, url: str, *, period: str, now: float, refused: Sequence[Refusal] = ()
     ) -> Overview:
         """Return the first page; `refused` are requests that failed without a turn."""
         newest = await self.newest(_GROUPED)

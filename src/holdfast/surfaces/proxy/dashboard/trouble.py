@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast import errors
-from holdfast.engine.accounting import CLIENT_LEFT
+from holdfast.engine.bill import CLIENT_LEFT
 from holdfast.store.records import Turn
 from holdfast.surfaces.proxy.dashboard.html import Html, h2, section
 from holdfast.surfaces.proxy.dashboard.layout import (
@@ -22,7 +22,7 @@ from holdfast.surfaces.proxy.dashboard.layout import (
     turn_link,
 )
 from holdfast.surfaces.proxy.dashboard.views import TurnRow
-from holdfast.surfaces.proxy.seen import UNKNOWN_MODEL, Refused
+from holdfast.surfaces.proxy.seen import UNKNOWN_MODEL, Refusal
 
 _BY_STATUS = {
     400: "The provider refused the request as it is written.",
@@ -96,7 +96,7 @@ class Failures(msgspec.Struct, frozen=True, kw_only=True):
     """The last of these, the newest first."""
     refused_count: int = 0
     """Requests that were refused before there was a turn to store."""
-    refused: Sequence[Refused] = ()
+    refused: Sequence[Refusal] = ()
     """The last of these, the newest first."""
     many: bool = False
     """Whether they are of several tenants."""
@@ -154,7 +154,7 @@ def _with_word(reason: str, word: str) -> str:
     return f"{reason.removesuffix('.')} ({word})." if word else reason
 
 
-def _session_of(refused: Refused, many: bool) -> Html | str:
+def _session_of(refused: Refusal, many: bool) -> Html | str:
     if not refused.session:
         return ""
     return session_link(refused.session, tenant=refused.tenant if many else "")

@@ -255,7 +255,7 @@ def by_kind(refs: Sequence[RefInfo], audit: Iterable[AuditEntry]) -> list[KindRo
     return sorted((row for row in rows if row.contents), key=lambda row: -row.from_tokens)
 
 
-class Explained(msgspec.Struct, frozen=True):
+class Explanation(msgspec.Struct, frozen=True):
     """An edit, and the turn that made it; 0 where that is not known."""
 
     edit: Edit

@@ -15,13 +15,13 @@ from holdfast.engine import Holdfast
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.store import Scope
 from holdfast.surfaces.proxy.dashboard.frame import Choice, Frame
-from holdfast.surfaces.proxy.dashboard.gathering import Gathering
 from holdfast.surfaces.proxy.dashboard.layout import day
 from holdfast.surfaces.proxy.dashboard.links import from_path
 from holdfast.surfaces.proxy.dashboard.reports import Reports
+from holdfast.surfaces.proxy.dashboard.tenant_reader import TenantReader
 from holdfast.surfaces.proxy.dashboard.views import TenantRow, days_of, totals
 from holdfast.surfaces.proxy.safety import View, view_of
-from holdfast.surfaces.proxy.seen import Refused
+from holdfast.surfaces.proxy.seen import Refusal
 from holdfast.surfaces.proxy.service import Service
 
 MOST_CHOICES = 20
@@ -86,11 +86,11 @@ class Visit:
             raise UnknownTenantError("Nothing is known under this address")
         return await self.service.tenants.engine(tenant)
 
-    async def gathering(self, tenant: str = "") -> Gathering:
+    async def gathering(self, tenant: str = "") -> TenantReader:
         """Return what reads the contents of a tenant; of the only one, if none is given."""
-        return Gathering(await self.engine(tenant or self.tenants[0]))
+        return TenantReader(await self.engine(tenant or self.tenants[0]))
 
-    def refused(self) -> list[Refused]:
+    def refused(self) -> list[Refusal]:
         """Return the refused requests that the person may see."""
         # A request that failed before its tenant was known concerns people who may see all.
         theirs = set(self.tenants)

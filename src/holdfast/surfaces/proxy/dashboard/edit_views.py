@@ -27,7 +27,7 @@ from holdfast.surfaces.proxy.dashboard.html import (
     ul,
 )
 from holdfast.surfaces.proxy.dashboard.layout import button, number, percent, ref_link, remark
-from holdfast.surfaces.proxy.dashboard.views import Explained
+from holdfast.surfaces.proxy.dashboard.views import Explanation
 
 _MOST_EDITS = 200
 
@@ -92,7 +92,7 @@ def put_back_form(session: str, turn: int, edit: Edit, wishes: Wishes) -> Html |
     )
 
 
-def reasons(session: str, turn: int, edits: Sequence[Explained], wishes: Wishes) -> Html | None:
+def reasons(session: str, turn: int, edits: Sequence[Explanation], wishes: Wishes) -> Html | None:
     """Return the reasons for the edits of a message, shown next to it."""
     if not edits:
         return None

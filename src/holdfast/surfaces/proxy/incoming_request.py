@@ -110,7 +110,7 @@ class Upload:
         return self.failure
 
 
-class Incoming(NamedTuple):
+class IncomingRequest(NamedTuple):
     """A request as the client sent it."""
 
     route: Route

@@ -20,15 +20,15 @@ from holdfast.privacy import check_unmasked
 from holdfast.store.records import Edit, saved_tokens
 from holdfast.surfaces.proxy.client_ids import sender_of
 from holdfast.surfaces.proxy.dispatch import Dispatch
-from holdfast.surfaces.proxy.incoming import Incoming
+from holdfast.surfaces.proxy.incoming_request import IncomingRequest
 from holdfast.surfaces.proxy.logs import log
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.surfaces.proxy.telemetry import context_line
 from holdfast.tokens import TokenCount, count
 from holdfast.tokens.requested import request_limit
-from holdfast.upstream.finding import lazy_rules
 from holdfast.upstream.hidden_calls import SentRequest
+from holdfast.upstream.tool_finder import lazy_rules
 from holdfast.wire import Conversation
 from holdfast.wire.responses import CONTINUED
 
@@ -39,7 +39,7 @@ _NO_LIMIT = 2**40
 """Tokens: no request reaches it, so nothing is folded."""
 
 
-class Prepared(NamedTuple):
+class PreparedRequest(NamedTuple):
     """A request that may go out."""
 
     asked: Conversation
@@ -98,11 +98,11 @@ class Prepared(NamedTuple):
         return saved_tokens(told.untouched, told.tokens)
 
 
-class Preparing:
+class RequestPreparer:
     """Makes one request ready."""
 
     def __init__(
-        self, service: Service, incoming: Incoming, engine: Holdfast, dispatch: Dispatch
+        self, service: Service, incoming: IncomingRequest, engine: Holdfast, dispatch: Dispatch
     ) -> None:
         self.service = service
         self.incoming = incoming
@@ -117,7 +117,7 @@ class Preparing:
         self._session: Session | None = None
         """The session of the request, once it is known."""
 
-    async def prepare(self, conversation: Conversation) -> Prepared:
+    async def prepare(self, conversation: Conversation) -> PreparedRequest:
         """Make the request fit, keeping the earlier decisions for its session."""
         engine, switches = self.engine, self.incoming.switches
         try:
@@ -134,7 +134,7 @@ class Preparing:
                 raise
             session = engine.session(switches.session)
             warning = "the store is unavailable: the request went out as it came"
-            return Prepared(conversation, self.incoming.body, session, warnings=(warning,))
+            return PreparedRequest(conversation, self.incoming.body, session, warnings=(warning,))
         return self._prepared(conversation, session, fitted, options, warnings)
 
     def _prepared(
@@ -144,16 +144,16 @@ class Preparing:
         fitted: Fitted,
         options: FitOptions,
         warnings: tuple[str, ...],
-    ) -> Prepared:
+    ) -> PreparedRequest:
         if self.service.settings.context_debug:
             log.debug(context_line(self.incoming.seen, session.name, fitted))
-        return Prepared(
+        return PreparedRequest(
             conversation, fitted.body, session, fitted, options, told=fitted, warnings=warnings
         )
 
     # --- after an internal error -----------------------------------------------------------------
 
-    async def replay(self, conversation: Conversation) -> Prepared | None:
+    async def replay(self, conversation: Conversation) -> PreparedRequest | None:
         """Prepare the request with the edits of the session's last one, and no others.
 
         Return None if that had none, because the client's own bytes are the same then. Where
@@ -180,7 +180,7 @@ class Preparing:
         warnings = (*fitted.warnings, REPLAYED)
         return self._prepared(conversation, session, fitted, options, warnings)
 
-    async def unedited(self, conversation: Conversation, faults: Faults) -> Prepared:
+    async def unedited(self, conversation: Conversation, faults: Faults) -> PreparedRequest:
         """Prepare the client's own bytes; record the turn where that is possible.
 
         A policy that refuses to store secrets is applied during fitting. Since that did not happen,
@@ -193,7 +193,7 @@ class Preparing:
             with faults.caught("count"):
                 model = self.model or conversation.model or ""
                 fitted = await self._unchanged(conversation, model, 0)
-        return Prepared(
+        return PreparedRequest(
             conversation, body, session, fitted, told=fitted, warnings=(UNEDITED,), unedited=True
         )
 
@@ -244,32 +244,34 @@ class Preparing:
             reports_usage=True,
         )
 
-    async def _read_only(self, conversation: Conversation, session: Session) -> Prepared:
+    async def _read_only(self, conversation: Conversation, session: Session) -> PreparedRequest:
         """Say what would be done, and do none of it."""
         body, options = self.incoming.body, self.options(conversation)
         try:
             told = await session.preview(conversation, options)
         except (BudgetExceededError, ContextOptimizationError):
             warning = "the request does not fit: it went out as it came"
-            return Prepared(conversation, body, session, warnings=(warning,))
+            return PreparedRequest(conversation, body, session, warnings=(warning,))
         fitted = await self._unchanged(conversation, options.model, told.limit)
-        return Prepared(conversation, body, session, fitted, told=told, warnings=told.warnings)
+        return PreparedRequest(
+            conversation, body, session, fitted, told=told, warnings=told.warnings
+        )
 
-    async def _as_signed(self, conversation: Conversation, session: Session) -> Prepared:
+    async def _as_signed(self, conversation: Conversation, session: Session) -> PreparedRequest:
         """Prepare the request unedited but counted: one changed byte would break its signature."""
         model = self.model or conversation.model or ""
         limit = request_limit(conversation, self.engine.options.registry, model=model)
         fitted = await self._unchanged(conversation, model, limit)
-        return Prepared(
+        return PreparedRequest(
             conversation, self.incoming.body, session, fitted, told=fitted, warnings=(SIGNED,)
         )
 
-    async def unsent(self, conversation: Conversation, edit: Edit) -> Prepared:
+    async def unsent(self, conversation: Conversation, edit: Edit) -> PreparedRequest:
         """Prepare a request that is not sent: it is answered from memory, as the edit records."""
         session = await self._session_of(conversation)
         model = self.options(conversation).model
         fitted = await self._unchanged(conversation, model, 0, (edit,))
-        return Prepared(conversation, self.incoming.body, session, fitted)
+        return PreparedRequest(conversation, self.incoming.body, session, fitted)
 
     async def _unchanged(
         self, conversation: Conversation, model: str, limit: int, edits: tuple[Edit, ...] = ()
@@ -289,7 +291,7 @@ class Preparing:
         self._session = session
         return session
 
-    def takes(self, prepared: Prepared, model: str) -> bool:
+    def takes(self, prepared: PreparedRequest, model: str) -> bool:
         """Whether another model than the one that was asked for could take the request as well."""
         if prepared.fitted is None:
             return True
@@ -309,7 +311,7 @@ def _wants_several(conversation: Conversation) -> bool:
     return any(isinstance(wanted, int) and wanted > 1 for wanted in (body.get("n"), several))
 
 
-def _betas(incoming: Incoming) -> frozenset[str]:
+def _betas(incoming: IncomingRequest) -> frozenset[str]:
     """The betas of Anthropic's API that a request names, in one header or in several."""
     values = (value for name, value in incoming.headers if name.lower() == "anthropic-beta")
     return frozenset(beta.strip() for value in values for beta in value.split(","))

@@ -11,22 +11,22 @@ from holdfast.engine.record import Sides, last_sides
 from holdfast.errors import StoreError
 from holdfast.store.records import SessionRecord, Turn
 from holdfast.surfaces.proxy.dashboard import links
-from holdfast.surfaces.proxy.dashboard.gathering import Gathering
 from holdfast.surfaces.proxy.dashboard.inspection import (
     CLIENT,
     SENT,
-    Inspected,
+    InspectedRequest,
+    MessageExcerpt,
     Pair,
     PairRow,
     Reader,
-    Shown,
     aligned,
     needed,
     rows,
 )
-from holdfast.surfaces.proxy.dashboard.inspector import Opened, TurnShown
+from holdfast.surfaces.proxy.dashboard.inspector import OpenedPart, TurnShown
 from holdfast.surfaces.proxy.dashboard.message_page import MessageShown
 from holdfast.surfaces.proxy.dashboard.sessions_page import SessionShown, Weight
+from holdfast.surfaces.proxy.dashboard.tenant_reader import TenantReader
 from holdfast.surfaces.proxy.dashboard.views import turn_rows, turns_of_edits
 from holdfast.wire import Conversation
 from holdfast.wire.responses import Kept
@@ -48,10 +48,10 @@ _ANSWER_CHARACTERS = 6_000
 _MOST_ANSWERS = 10
 
 
-class Inspecting:
+class SessionReader:
     """Reads one session of a tenant from the store."""
 
-    def __init__(self, gathering: Gathering) -> None:
+    def __init__(self, gathering: TenantReader) -> None:
         self._gathering = gathering
         self._store = gathering.store
         self._scope = gathering.scope
@@ -99,7 +99,9 @@ class Inspecting:
         def weighed() -> list[Weight]:
             sizes = {n: len(stored.get(name, b"")) for n, name in enumerate(both.sent)}
             heaviest = sorted(sizes, key=lambda n: -sizes[n])[:_LARGEST]
-            reader = Reader(Inspected(dialect=record.dialect, sides=both, stored=stored), SENT)
+            reader = Reader(
+                InspectedRequest(dialect=record.dialect, sides=both, stored=stored), SENT
+            )
             shown = [reader.show(n, 1) for n in heaviest]
             kinds = [" ".join(filter(None, (s.pieces[0].kind, s.pieces[0].name)))
                      if s.pieces else "" for s in shown]  # fmt: skip
@@ -127,7 +129,7 @@ class Inspecting:
 
         both, here, names, pages = await self._gathering.run(sides)
         stored = await self._store.messages(self._scope, names)
-        inspected = Inspected(
+        inspected = InspectedRequest(
             dialect=record.dialect, sides=both, stored=stored, turns=turns_of_edits(turns)
         )
 
@@ -156,14 +158,14 @@ class Inspecting:
             answer=await self._answer(record, turns),
         )
 
-    async def _opened(self, turn: Turn) -> list[Opened]:
+    async def _opened(self, turn: Turn) -> list[OpenedPart]:
         """Return the parts that the model opened in a turn, hidden from the client."""
         if not turn.hidden:
             return []
         stored = await self._store.messages(self._scope, [turn.hidden])
         return await self._gathering.run(partial(_opened_in, stored.get(turn.hidden, b"")))
 
-    async def _answer(self, record: SessionRecord, turns: list[Turn]) -> list[Shown]:
+    async def _answer(self, record: SessionRecord, turns: list[Turn]) -> list[MessageExcerpt]:
         """Return the model's answer, which the client sends back with its next request."""
         number = turns[-1].number
         following = await self._store.turns(self._scope.of(record.session), after=number, limit=1)
@@ -172,9 +174,9 @@ class Inspecting:
             return []
         after, asked, names = sides
         stored = await self._store.messages(self._scope, sorted({after.frame, *names} - {""}))
-        inspected = Inspected(dialect=record.dialect, sides=after, stored=stored)
+        inspected = InspectedRequest(dialect=record.dialect, sides=after, stored=stored)
 
-        def answered() -> list[Shown]:
+        def answered() -> list[MessageExcerpt]:
             reader = Reader(inspected, CLIENT)
             answer = []
             for n in range(asked, asked + len(names)):
@@ -199,7 +201,7 @@ class Inspecting:
         if not 0 <= index < len(names):
             return None
         stored = await self._store.messages(self._scope, [names[index], both.frame])
-        inspected = Inspected(dialect=record.dialect, sides=both, stored=stored)
+        inspected = InspectedRequest(dialect=record.dialect, sides=both, stored=stored)
 
         def shown_part() -> MessageShown:
             shown = Reader(inspected, side).show(index)
@@ -250,14 +252,14 @@ class Inspecting:
         return flags
 
 
-def _opened_in(unseen: bytes) -> list[Opened]:
+def _opened_in(unseen: bytes) -> list[OpenedPart]:
     """Return the model's openings; nothing if they were not stored, or were removed."""
     try:
         kept = msgspec.json.decode(unseen, type=Kept)
     except msgspec.DecodeError:
         return []
     return [
-        Opened(
+        OpenedPart(
             call=f"{call.name} {call.arguments}"[:_CALL_CHARACTERS],
             result=text[:_OPENED_CHARACTERS],
         )

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from holdfast.cite import CitePolicy
-from holdfast.engine.accounting import call_cost, price_of
+from holdfast.engine.bill import call_cost, price_of
 from holdfast.engine.holdfast import Holdfast
 from holdfast.engine.vendor_cache import (
     CallTokens,
@@ -133,7 +133,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     """Maximum tokens of a request; 0 for the model's limit or that of an assembled turn."""
 
 
-class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):
     """What requests come to in one way."""
 
     requests: int = 0
@@ -165,7 +165,7 @@ class _Sent(NamedTuple):
 
 async def replay(
     engine: Holdfast, requests: Sequence[Conversation], model: str, way: Way | None
-) -> Replayed:
+) -> ReplayResult:
     """Make the requests of a session ready in a way; None: send them as the client asked."""
     sent: list[_Sent | None] = []
     make = _Making(engine, model, way) if way is not None else None
@@ -210,7 +210,7 @@ class _Making:
         return _Sent(asked, fitted.state.sent, fitted.count, fitted.edits)
 
 
-def _told(steps: Sequence[_Sent | None], model: str, now: float) -> Replayed:
+def _told(steps: Sequence[_Sent | None], model: str, now: float) -> ReplayResult:
     """What all of them come to."""
     ready = [step for step in steps if step is not None]
     price = price_of(model, now)
@@ -221,7 +221,7 @@ def _told(steps: Sequence[_Sent | None], model: str, now: float) -> Replayed:
             kept, begins = kept + same / max(1, before.counted.tokens), begins + 1
         if price is not None:
             cost += float(call_cost(price, _expected(price, step, round(same))))
-    return Replayed(
+    return ReplayResult(
         requests=len(ready),
         tokens=sum(step.counted.tokens for step in ready),
         largest=max((step.counted.tokens for step in ready), default=0),

@@ -58,7 +58,7 @@ _RECENT = 200
 """Messages among which the last pairs are looked for: in a long tool loop they lie far apart."""
 
 
-class Assembled(NamedTuple):
+class AssembledRequest(NamedTuple):
     """A request that may go out."""
 
     fitted: Fitted
@@ -75,7 +75,7 @@ class Histories:
 
     async def assemble(
         self, session: Session, asked: Conversation, options: FitOptions, tokens: int
-    ) -> Assembled:
+    ) -> AssembledRequest:
         """Remember a request's history, and assemble a turn within the token budget.
 
         A short request, or one that must not be assembled, is fitted like any other.
@@ -83,18 +83,18 @@ class Histories:
         off_loop, size = self._engine.workers.off_loop, _size(asked)
         parts = await off_loop(size, partial(split_request, asked))
         if parts is None:
-            return Assembled(await session.fit(asked, options))
+            return AssembledRequest(await session.fit(asked, options))
         names = await self._remember(session.name, asked, parts, options)
         if names is None:
-            return Assembled(await session.fit(asked, options), STILL_READING)
+            return AssembledRequest(await session.fit(asked, options), STILL_READING)
         turn = TurnMaterial(budget=tokens, opens=self._engine.assembler.options.shows_refs)
         work = partial(history_budget, asked, parts, options, turn, self._engine.calibration)
         room = await off_loop(size, work)
         if room.tokens < 0:
-            return Assembled(await session.fit(asked, options), NO_ROOM)
+            return AssembledRequest(await session.fit(asked, options), NO_ROOM)
         history = _History(self._engine, session.name, asked, parts, names)
         if not (room.over or await history.goes_on_elsewhere()):
-            return Assembled(await session.fit(asked, options))
+            return AssembledRequest(await session.fit(asked, options))
         query = await off_loop(size, partial(_query, asked, parts))
         pack = SECTION_BUDGETS[detect_intent(query)]
         working = await gather(history, query, None, pack, room.tokens)
@@ -115,7 +115,7 @@ class Histories:
                 body, options, state=state, hidden=hidden, calibration=calibration
             )
 
-        return Assembled(await session.fit(asked, options, planner=make, size=size))
+        return AssembledRequest(await session.fit(asked, options, planner=make, size=size))
 
     async def _remember(
         self, session: str, asked: Conversation, parts: RequestParts, options: FitOptions

@@ -16,8 +16,8 @@ from holdfast.errors import BudgetExceededError, ContextOptimizationError, Store
 from holdfast.surfaces.proxy.client_ids import sender_of
 from holdfast.surfaces.proxy.delivery import Outcome
 from holdfast.surfaces.proxy.dispatch import Dispatch
-from holdfast.surfaces.proxy.incoming import Incoming
-from holdfast.surfaces.proxy.preparing import Preparing
+from holdfast.surfaces.proxy.incoming_request import IncomingRequest
+from holdfast.surfaces.proxy.request_preparer import RequestPreparer
 from holdfast.surfaces.proxy.service import READING, Service
 from holdfast.tokens import count
 from holdfast.wire import Conversation, read
@@ -29,7 +29,7 @@ for counts more often than for answers."""
 _BYTES_PER_TOKEN = 4
 
 
-async def count_answer(service: Service, incoming: Incoming) -> Outcome:
+async def count_answer(service: Service, incoming: IncomingRequest) -> Outcome:
     """Count a request as it would go out, or as it is if it cannot; nothing is stored or sent."""
     dialect = incoming.route.dialect
     engine = await service.tenants.of(incoming)
@@ -49,14 +49,14 @@ async def count_answer(service: Service, incoming: Incoming) -> Outcome:
 
 
 async def _tokens_to_send(
-    service: Service, incoming: Incoming, engine: Holdfast, conversation: Conversation
+    service: Service, incoming: IncomingRequest, engine: Holdfast, conversation: Conversation
 ) -> int:
     """Return the tokens of a request as it would go out, or as it is if it does not fit."""
     off_loop, size = engine.workers.off_loop, len(incoming.body)
     sender = sender_of(incoming.headers, conversation)
     session = await engine.sessions.look_up(conversation, incoming.switches.session, sender)
     dispatch = Dispatch(service, incoming, incoming.route.model or conversation.model or "")
-    preparing = Preparing(service, incoming, engine, dispatch)
+    preparing = RequestPreparer(service, incoming, engine, dispatch)
     options, budget = preparing.options(conversation), preparing.turn_budget
     looked_at = [conversation]
     try:
@@ -78,7 +78,7 @@ def _told(dialect: str, tokens: int) -> Outcome:
     return Outcome(200, {"content-type": "application/json"}, encode({name: tokens}))
 
 
-def _tokens_as_is(service: Service, incoming: Incoming, engine: Holdfast) -> int:
+def _tokens_as_is(service: Service, incoming: IncomingRequest, engine: Holdfast) -> int:
     """The tokens of a request as the client wrote it, counted by a worker."""
     body, dialect = _inside(incoming), incoming.route.dialect
     workers, model = engine.workers, incoming.route.model
@@ -88,12 +88,12 @@ def _tokens_as_is(service: Service, incoming: Incoming, engine: Holdfast) -> int
     return engine.calibration.correct(counted).tokens
 
 
-def _read(service: Service, incoming: Incoming) -> Conversation:
+def _read(service: Service, incoming: IncomingRequest) -> Conversation:
     dialect = incoming.route.dialect
     return read(_inside(incoming), dialect, limits=service.limits)
 
 
-def _inside(incoming: Incoming) -> bytes:
+def _inside(incoming: IncomingRequest) -> bytes:
     """The request that is asked about."""
     inside = _asked_about(incoming.body) if incoming.route.dialect == "gemini" else None
     return encode(inside) if isinstance(inside, dict) else incoming.body

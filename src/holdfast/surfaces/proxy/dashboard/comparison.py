@@ -1,7 +1,7 @@
 """Two ways to fit a session's requests, side by side.
 
-The requests are rebuilt from the store and fitted again by engine/replaying.py, up to a limit of
-requests and bytes; nothing is sent.
+The requests are rebuilt from the store and fitted again by engine/session_replay.py, up to a limit
+of requests and bytes; nothing is sent.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from typing import get_args
 import msgspec
 
 from holdfast.cite import CitePolicy
-from holdfast.engine.replaying import Replayed, Way, replay
+from holdfast.engine.session_replay import ReplayResult, Way, replay
 from holdfast.errors import HoldfastError
 from holdfast.store.records import OFFLINE, SessionRecord
 from holdfast.surfaces.proxy.dashboard import links
-from holdfast.surfaces.proxy.dashboard.gathering import Gathering
 from holdfast.surfaces.proxy.dashboard.html import Html, div, element, h2, p, section
 from holdfast.surfaces.proxy.dashboard.layout import (
     money,
@@ -27,6 +26,7 @@ from holdfast.surfaces.proxy.dashboard.layout import (
     share,
     table,
 )
+from holdfast.surfaces.proxy.dashboard.tenant_reader import TenantReader
 from holdfast.wire import Conversation, read
 
 MOST_REQUESTS = 40
@@ -43,16 +43,16 @@ _WAYS = {
 }
 
 
-class Compared(msgspec.Struct, frozen=True, kw_only=True):
+class ComparisonValues(msgspec.Struct, frozen=True, kw_only=True):
     """The data of the page."""
 
     record: SessionRecord
     ways: Sequence[Way]
     requests: int = 0
     """Number of fitted requests."""
-    asked: Replayed | None = None
+    asked: ReplayResult | None = None
     """As the client asked; None until somebody wants to know."""
-    sides: Sequence[Replayed] = ()
+    sides: Sequence[ReplayResult] = ()
     why: str = ""
     """Why nothing can be compared."""
 
@@ -72,9 +72,11 @@ def _way(asked: Mapping[str, str], side: str, fallback: CitePolicy) -> Way:
     return Way(policy=policy, limit=tokens)
 
 
-async def compared(gathering: Gathering, record: SessionRecord, ways: Sequence[Way]) -> Compared:
+async def compared(
+    gathering: TenantReader, record: SessionRecord, ways: Sequence[Way]
+) -> ComparisonValues:
     """Make the last requests of a session ready in both ways."""
-    shown = Compared(record=record, ways=ways)
+    shown = ComparisonValues(record=record, ways=ways)
     try:
         requests = await _requests(gathering, record)
     except HoldfastError as error:
@@ -90,7 +92,7 @@ async def compared(gathering: Gathering, record: SessionRecord, ways: Sequence[W
     )
 
 
-async def _requests(gathering: Gathering, record: SessionRecord) -> list[Conversation]:
+async def _requests(gathering: TenantReader, record: SessionRecord) -> list[Conversation]:
     """The last requests, in their order, as many as the bounds allow."""
     requests: list[Conversation] = []
     left = MOST_BYTES
@@ -106,7 +108,7 @@ async def _requests(gathering: Gathering, record: SessionRecord) -> list[Convers
 # --- the page ------------------------------------------------------------------------------------
 
 
-def comparing_page(shown: Compared) -> str:
+def comparing_page(shown: ComparisonValues) -> str:
     """Return the form and the results of the comparison."""
     record = shown.record
     title = record.title or record.session
@@ -122,7 +124,7 @@ def comparing_page(shown: Compared) -> str:
     )  # fmt: skip
 
 
-def _form(shown: Compared) -> Html:
+def _form(shown: ComparisonValues) -> Html:
     sides = [_side(name, way) for name, way in zip("ab", shown.ways, strict=True)]
     return element(
         "form",
@@ -149,7 +151,7 @@ def _side(name: str, way: Way) -> Html:
     )  # fmt: skip
 
 
-def _result(shown: Compared, asked: Replayed) -> Html:
+def _result(shown: ComparisonValues, asked: ReplayResult) -> Html:
     sides = [asked, *shown.sides]
     rows = [
         ("tokens sent", *(number(side.tokens) for side in sides)),

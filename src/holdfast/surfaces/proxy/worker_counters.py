@@ -24,7 +24,7 @@ _MOST_BYTES = 10_000_000
 _STARTED = "process_start_time_seconds"
 
 
-class Counted(NamedTuple):
+class WorkerCounters(NamedTuple):
     """A metric of one worker."""
 
     name: str
@@ -45,7 +45,9 @@ class Peers:
         self._addresses = {n: sock.getsockname() for n, sock in enumerate(sockets) if n != number}
 
     @asynccontextmanager
-    async def answering(self, counted: Callable[[], Sequence[Counted]]) -> AsyncIterator[None]:
+    async def answering(
+        self, counted: Callable[[], Sequence[WorkerCounters]]
+    ) -> AsyncIterator[None]:
         """Serve this worker's counters to the others."""
 
         async def tell(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -56,33 +58,33 @@ class Peers:
         async with await asyncio.start_unix_server(tell, sock=self._own):
             yield
 
-    async def gathered(self, own: Sequence[Counted]) -> dict[int, Sequence[Counted]]:
+    async def gathered(self, own: Sequence[WorkerCounters]) -> dict[int, Sequence[WorkerCounters]]:
         """What each worker counted, by its number."""
         others = await asyncio.gather(*map(_asked, self._addresses.values()))
         told = {n: theirs for n, theirs in zip(self._addresses, others, strict=True) if theirs}
         return dict(sorted({**told, self.number: own}.items()))
 
 
-async def _asked(address: str) -> list[Counted] | None:
+async def _asked(address: str) -> list[WorkerCounters] | None:
     try:
         async with asyncio.timeout(_ANSWER_SECONDS):
             reader, writer = await asyncio.open_unix_connection(address, limit=_MOST_BYTES)
             try:
-                return msgspec.msgpack.decode(await reader.read(), type=list[Counted])
+                return msgspec.msgpack.decode(await reader.read(), type=list[WorkerCounters])
             finally:
                 writer.close()
     except (OSError, TimeoutError, msgspec.DecodeError):
         return None
 
 
-class Labelled:
+class LabelledCounters:
     """The counters of all workers for Prometheus, each with the number of its worker.
 
     They are not summed: the counters of a replaced worker start at zero, which Prometheus detects
     only in separate series.
     """
 
-    def __init__(self, by_worker: dict[int, Sequence[Counted]]) -> None:
+    def __init__(self, by_worker: dict[int, Sequence[WorkerCounters]]) -> None:
         self._by_worker = by_worker
 
     def collect(self) -> Iterator[Metric]:
@@ -98,9 +100,9 @@ class Labelled:
         yield from metrics.values()
 
 
-def summed(by_worker: dict[int, Sequence[Counted]]) -> list[Counted]:
+def summed(by_worker: dict[int, Sequence[WorkerCounters]]) -> list[WorkerCounters]:
     """The counters of all workers as if they were one process, for people."""
-    sums: dict[str, Counted] = {}
+    sums: dict[str, WorkerCounters] = {}
     values: dict[tuple[str, str, tuple[tuple[str, str], ...]], float] = {}
     for counted in by_worker.values():
         for metric in counted:

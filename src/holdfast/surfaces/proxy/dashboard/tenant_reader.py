@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 _PAGE_TOKENS = 4_000
 
 
-class Gathering:
+class TenantReader:
     """Reads the data of one tenant from the store of a running proxy."""
 
     def __init__(self, engine: Holdfast) -> None:

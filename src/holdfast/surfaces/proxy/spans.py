@@ -30,7 +30,7 @@ _PROVIDERS = {
 }
 
 
-class Tracing:
+class RequestTracer:
     """Writes spans to an exporter, in batches, in a separate thread."""
 
     def __init__(self, exporter: SpanExporter) -> None:
@@ -100,7 +100,7 @@ def attributes(seen: RequestSeen, status: int, turn: Turn | None) -> dict[str, s
     return about
 
 
-def configured(settings: Settings) -> Tracing | None:
+def configured(settings: Settings) -> RequestTracer | None:
     """Spans as the settings want them; None if they want none."""
     endpoint = settings.otel_endpoint.rstrip("/")
     if not endpoint:
@@ -121,4 +121,4 @@ def configured(settings: Settings) -> Tracing | None:
             fix=f"{how_to_install('otel')} Or leave otel_endpoint empty.",
         ) from error
     url = endpoint if endpoint.endswith(_PATH) else endpoint + _PATH
-    return Tracing(exporter.OTLPSpanExporter(endpoint=url))
+    return RequestTracer(exporter.OTLPSpanExporter(endpoint=url))

@@ -23,7 +23,7 @@ from holdfast.fitting import Fitted
 from holdfast.fitting.policy import matches
 from holdfast.store.records import Edit
 from holdfast.store.refs import REF
-from holdfast.surfaces.proxy.incoming import Incoming
+from holdfast.surfaces.proxy.incoming_request import IncomingRequest
 from holdfast.surfaces.proxy.service import READING, Service
 from holdfast.surfaces.proxy.switches import PREFIX, AnswerSwitch
 from holdfast.trim.provenance import REPLACEMENT
@@ -49,7 +49,7 @@ _ENDED = frozenset({"stop", "end_turn", "stop_sequence", "STOP", "completed"})
 _PREFIXES = ("chatcmpl-", "resp_", "msg_")
 
 
-class Ended(NamedTuple):
+class CompleteAnswer(NamedTuple):
     """How an answer came to its end."""
 
     id: str
@@ -62,11 +62,11 @@ class Ended(NamedTuple):
     """Upstream calls before the last, with the model's openings."""
 
 
-class Remembering:
+class AnswerReuse:
     """The use of the answer cache for one request. Create one instance per request."""
 
     def __init__(
-        self, service: Service, incoming: Incoming, engine: Holdfast, faults: Faults
+        self, service: Service, incoming: IncomingRequest, engine: Holdfast, faults: Faults
     ) -> None:
         self._service = service
         self._faults = faults
@@ -202,7 +202,7 @@ class Remembering:
         else:
             self._pieces.append(piece)
 
-    def keep(self, ended: Ended, fitted: Fitted | None, session: str) -> None:
+    def keep(self, ended: CompleteAnswer, fitted: Fitted | None, session: str) -> None:
         """Store the answer if it may be used again; then call `end`."""
         signed, body = self._signed, b"".join(self._pieces)
         self._signed, self._pieces = None, []
@@ -228,7 +228,7 @@ class Remembering:
         finally:
             self.end(kept=kept)
 
-    def _given(self, ended: Ended, body: bytes) -> GivenAnswer | None:
+    def _given(self, ended: CompleteAnswer, body: bytes) -> GivenAnswer | None:
         """The answer as it is kept; None if it may not be given again."""
         dialect = self._incoming.route.dialect
         turn = [decode(message) for message in ended.turn]

@@ -63,7 +63,7 @@ _WRITTEN = (
 _WRITTEN_FOR_AN_HOUR = (("cache_creation", "ephemeral_1h_input_tokens"),)
 
 
-class Expanded(msgspec.Struct, frozen=True):
+class ExpansionUsage(msgspec.Struct, frozen=True):
     """The parts that the model opened while it answered."""
 
     calls: int = 0
@@ -87,7 +87,7 @@ class Expanded(msgspec.Struct, frozen=True):
         return tuple(_fruitless_edits(self))
 
 
-def _fruitless_edits(expanded: Expanded) -> Iterator[Edit]:
+def _fruitless_edits(expanded: ExpansionUsage) -> Iterator[Edit]:
     if expanded.refused:
         yield Edit(
             action="refuse",
@@ -130,7 +130,7 @@ class ReusedAnswer(msgspec.Struct, frozen=True):
     age_seconds: float = 0.0
 
 
-class Counted(msgspec.Struct, frozen=True, kw_only=True):
+class RequestCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Our counts of a request, before calibration."""
 
     predicted: int
@@ -156,7 +156,7 @@ class Counted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def remembered_usage(
-    answer: ReusedAnswer, counted: Counted, *, model: str, now: float
+    answer: ReusedAnswer, counted: RequestCounts, *, model: str, now: float
 ) -> TurnUsage:
     """Return the usage of a turn that was answered from memory: all of it was saved.
 
@@ -199,8 +199,8 @@ def deferred_tokens(edits: Iterable[FrameEdit]) -> int:
 
 def turn_usage(
     reports: object,
-    counted: Counted,
-    expanded: Expanded,
+    counted: RequestCounts,
+    expanded: ExpansionUsage,
     *,
     model: str,
     now: float,
@@ -246,7 +246,7 @@ def turn_usage(
 
 
 def _asked(
-    calls: Sequence[CallTokens], counted: Counted, policy: Policy | None, *, is_measured: bool
+    calls: Sequence[CallTokens], counted: RequestCounts, policy: Policy | None, *, is_measured: bool
 ) -> CallTokens:
     """Return the call that the client would have made without us.
 
@@ -264,7 +264,7 @@ def _asked(
     return msgspec.structs.replace(asked, output=calls[-1].output)
 
 
-def _overflows(asked: int, counted: Counted) -> bool:
+def _overflows(asked: int, counted: RequestCounts) -> bool:
     """Return whether a request exceeds the window, so that it would have been refused."""
     return counted.window is not None and asked > counted.window
 
@@ -280,7 +280,7 @@ def _sum_of(calls: Sequence[CallTokens]) -> CallTokens:
     )
 
 
-def _in_reported_tokens(counted: Counted, reported: int) -> Prefixes:
+def _in_reported_tokens(counted: RequestCounts, reported: int) -> Prefixes:
     """Return positions in the provider's tokens: its count and ours differ by a factor."""
     factor = reported / max(1, counted.predicted)
     if not 0.5 <= factor <= 2:  # the provider bills stored content, such as a history
@@ -381,7 +381,7 @@ def _tokens_before(counted: TokenCount, messages: int) -> int:
 # --- the calls of a turn --------------------------------------------------------------------------
 
 
-def _reported_calls(reports: object, expanded: Expanded, *, failed: bool) -> list[CallTokens]:
+def _reported_calls(reports: object, expanded: ExpansionUsage, *, failed: bool) -> list[CallTokens]:
     """Return the calls as providers reported them; empty if one that was answered is missing."""
     if isinstance(reports, list | tuple):
         calls = [read_report(report) for report in reports]
@@ -424,7 +424,7 @@ def _shares(call: CallTokens, number: int) -> list[CallTokens]:
 
 
 def _predicted_calls(
-    reports: object, counted: Counted, expanded: Expanded, *, failed: bool
+    reports: object, counted: RequestCounts, expanded: ExpansionUsage, *, failed: bool
 ) -> list[CallTokens]:
     """Return the answered calls as predicted: the prompt, and the parts opened before each.
 
@@ -442,7 +442,7 @@ def _predicted_calls(
 
 
 def _with_expected_cache(
-    calls: Sequence[CallTokens], counted: Counted, policy: Policy | None
+    calls: Sequence[CallTokens], counted: RequestCounts, policy: Policy | None
 ) -> list[CallTokens]:
     """Return calls with the cache reads and writes that the provider's rules let expect."""
     expected = []
