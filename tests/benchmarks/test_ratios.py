@@ -12,7 +12,7 @@ from rich.console import Console
 
 @pytest.fixture
 def console(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Console:
-    """A console, and a file of ratios of its own."""
+    """Return a console, with a separate file of ratios."""
     monkeypatch.setattr(ratios, "FILE", tmp_path / "ratios.json")
     monkeypatch.setattr(ratios, "_noted", {})
     return Console(record=True, width=100)

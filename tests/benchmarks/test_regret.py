@@ -1,4 +1,4 @@
-"""The measure of regret on a conversation made by hand: one need, and what it costs to fetch."""
+"""The measure of regret on a handmade conversation: one need, and the cost to fetch it."""
 
 from __future__ import annotations
 

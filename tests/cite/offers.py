@@ -60,7 +60,7 @@ def places(citation: str) -> list[str]:
 
 
 def next_page(page: str, arguments: dict[str, Any]) -> Offer | None:
-    """Return the call in the last line of a page; a small page only has the additional arguments."""
+    """Return the call in the last line of a page; on a small page only the arguments."""
     remain = _REMAIN.search(page)
     if remain is None:
         return None

@@ -1,4 +1,4 @@
-"""Citations of real tool results, if this machine has them: their savings, kept answers and reach."""
+"""Citations of real tool results, if this machine has them: savings, kept answers and reach."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of files: what each format gives, and what becomes of those that would harm."""
+"""The text of files: the result for each format, and the handling of harmful ones."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def tokens_of(body: object, dialect: str) -> int:
 
 
 def files(*contents: str) -> str:
-    """Return files as aider pastes them: the closing fence follows a file without a final newline."""
+    """Return files as aider pastes: the closing fence follows a file without a last newline."""
     blocks = [f"src/part{n}.py\n```\n{content}```" for n, content in enumerate(contents)]
     return "I have added these files to the chat.\n\n" + "\n\n".join(blocks) + "\n"
 

@@ -255,7 +255,7 @@ def test_what_only_the_whole_of_a_first_request_shows_is_repaired() -> None:
 
 
 def test_a_count_that_was_corrected_to_less_has_to_fit_with_what_it_may_be_at_most() -> None:
-    """A recorded Gemini conversation was sent 0.4 % above its limit: its calibration was too low."""
+    """A recorded conversation was sent 0.4 % above its limit: its calibration was too low."""
     body = {"model": "gpt-4o", "messages": [{"role": "user", "content": text(800)}]}
     untouched = holdfast.count(body)
     calibration = Calibration()

@@ -1,4 +1,4 @@
-"""A guard whose outputs say what they cost: the text "600" is 600 tokens."""
+"""A guard with explicit costs of outputs: the text "600" is 600 tokens."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Told(list[GuardMessage]):
 
 
 class Handles:
-    """A store whose handles cost so many tokens, and what it was given to keep."""
+    """A store with handles of a given size, and its stored outputs."""
 
     def __init__(self, tokens: int) -> None:
         self.tokens = tokens

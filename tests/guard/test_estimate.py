@@ -1,4 +1,4 @@
-"""What is not sent yet, in tokens: 002-08, 002-29, 002-36 to 002-38, 002-54, C14."""
+"""Unsent content, in tokens."""
 
 from __future__ import annotations
 

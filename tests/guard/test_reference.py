@@ -15,7 +15,7 @@ INTERNAL = "agent__final_report"
 
 
 class Model:
-    """What the guard should know, kept as lists and added up anew each time."""
+    """The guard's expected state, as lists that are summed each time."""
 
     def __init__(self, limits: list[int], mode: OverflowMode, policy: ToolPolicy) -> None:
         self.limits = limits

@@ -1,4 +1,4 @@
-"""What the guard tells: 002-21, 002-42 to 002-47."""
+"""The guard's events and metrics."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TOPICS = {
 
 
 def a_session(told: Told, *, debug: bool) -> None:
-    """Everything that a guard can tell."""
+    """Run a session with every event of a guard."""
     it = guard(1000, 500, current_tokens=400, listener=told, debug=debug)
     it.set_schema(200, final_tokens=50)
     it.preflight(PROVIDER, f"{MODEL}-1")

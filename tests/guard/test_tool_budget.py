@@ -190,7 +190,7 @@ def test_the_store_of_the_engine_serves_as_it_is_documented() -> None:
 
 
 class StoreOfOutputs:
-    """Tool outputs in a store of ours; here a handle costs as many tokens as it is long."""
+    """Tool outputs in our store; here a handle costs as many tokens as it is long."""
 
     def __init__(self, store: Store, scope: Scope) -> None:
         self.store = store

@@ -1,4 +1,4 @@
-"""What the page on the guard says to look at shows the cause (002-55 to 002-59)."""
+"""The values that the guard's page recommends for troubleshooting show the cause."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLACES = {
 
 
 def looked_at() -> list[tuple[str, str]]:
-    """Each symptom of the page's last table, with the names it tells to look at."""
+    """Return each symptom of the page's last table, with the recommended names."""
     table = PAGE.read_text("utf-8").split("## When something is odd")[1]
     rows = re.findall(r"^\| ([A-Z][^|]+) \| (.+) \|$", table, re.MULTILINE)
     return [(symptom, name) for symptom, where in rows for name in re.findall(r"`(.+?)`", where)]

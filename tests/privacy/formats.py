@@ -1,8 +1,8 @@
-"""Key formats of many vendors, with made-up values: the sample that detectors are measured on.
+"""Key formats of many vendors, with invented values: the sample for measuring detectors.
 
-A format is a template in which `{x40}` stands for 40 characters of an alphabet. The values are put
-together when they are needed, so that no scanner of repositories takes this file for a leak. Names
-like `API_KEY=` around a value would give it away, so most templates have none.
+A format is a template in which `{x40}` represents 40 characters of an alphabet. The values are
+assembled when they are needed, so that no scanner of repositories takes this file for a leak.
+Names like `API_KEY=` around a value would reveal it, so most templates have none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ALPHABETS = {
 _HOLE = re.compile(r"\{([a-z])(\d+)\}")
 
 FORMATS = {
-    # What was found before 2026-11-18.
+    # Formats found before 2026-11-18.
     "AWS access key": "AKIA{u16}",
     "AWS secret key": 'aws_secret_access_key = "{a40}"',
     "GitHub classic": "ghp_{a36}",

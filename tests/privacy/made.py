@@ -81,7 +81,7 @@ IN_CONTEXT = [
     ("phone", '"contact_phone": "{}"', "5552345678"),
     ("phone", "tel:{}", "+15552345678"),
 ]
-"""A kind, a text with a hole, and what stands in the hole and must be found, no more, no less."""
+"""A kind, a text with a hole, and the exact value in the hole that must be found."""
 
 HARMLESS = [
     "commit 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b",

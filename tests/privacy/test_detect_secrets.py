@@ -1,4 +1,4 @@
-"""The rules of detect-secrets are the measure: what they find, ours find, or it is said why not."""
+"""The rules of detect-secrets are the reference: we find the same, or give the reason."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""privacy_policy=refuse: what may not be stored neither leaves a request nor enters the store.
+"""privacy_policy=refuse: content that may not be stored stays in the request and out of the store.
 
-Secrets stand where tools print them: at the start of a line, which in the JSON of a request is
-behind the two characters of an escape, or with their signs escaped.
+Secrets are where tools print them: at the start of a line, which in the JSON of a request follows
+the two characters of an escape, or with escaped characters.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_repair_takes_nothing_out_that_may_not_be_stored(dialect: str) -> None:
-    """The provider then says what is wrong, which is better than a loss without a trace."""
+    """The provider then reports the error, which is better than a loss without a trace."""
     key = {"openai-responses": "input", "gemini": "contents"}.get(dialect, "messages")
     body = json.loads(in_dialect(chat("fine", question="Hello?"), dialect))
     body[key].insert(1, BROKEN[dialect])

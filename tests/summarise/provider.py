@@ -1,7 +1,7 @@
-"""A provider at the network's edge, as OpenAI's protocol has it, that does what a test tells it to.
+"""A provider at the network's edge, with OpenAI's protocol, that follows a test's script.
 
-It shares nothing with the package: it reads the prompt between its boundaries as a model would, and
-answers with what its script says: a summary, an essay, a lie, nothing, an error, or not at all.
+It shares nothing with the package: it reads the prompt between its boundaries as a model would,
+and answers with its script: a summary, an essay, a lie, nothing, an error, or not at all.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ async def never(_: Asked) -> web.Response:
 
 
 class Provider:
-    """A running provider: what it was asked, and how it answers; its last answer it repeats."""
+    """A running provider: its requests, and its script; it repeats its last answer."""
 
     def __init__(self, script: tuple[Answer, ...]) -> None:
         self.script = script

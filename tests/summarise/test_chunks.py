@@ -1,4 +1,4 @@
-"""Chunks: together they are all of a content, and what is appended changes only the last."""
+"""Chunks: together they are all of a content, and appended text changes only the last."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_what_is_appended_changes_only_what_was_near_the_end(
 ) -> None:
     before = list(chunks(text, most, count))
     after = list(chunks(text + more, most, count))
-    # What is tried first for a piece may reach into what was appended.
+    # The first attempt for a piece may reach into the appended text.
     settled = [piece for piece in before if piece.start + 4 * most < len(text)]
     assert after[: len(settled)] == settled
 

@@ -1,4 +1,4 @@
-"""What is no summary is never taken for one."""
+"""Answers that are no summaries are rejected."""
 
 from __future__ import annotations
 

@@ -203,13 +203,13 @@ def test_the_original_is_kept_before_anything_is_made_of_it() -> None:
 
 
 async def bomb(_: Asked) -> web.Response:
-    """Thirty megabytes in thirty kilobytes, whatever was asked for."""
+    """Thirty megabytes in thirty kilobytes, for any request."""
     body = gzip.compress(b" " * 30_000_000, 1)
     return web.Response(body=body, headers={"content-encoding": "gzip"})
 
 
 async def torn(asked: Asked) -> web.StreamResponse:
-    """Half of what was announced."""
+    """Half of the announced bytes."""
     response = web.StreamResponse(headers={"content-length": "1000"})
     await response.prepare(asked.request)
     await response.write(b'{"choices": [')
@@ -348,7 +348,7 @@ def test_a_model_that_ends_the_chain_can_be_our_own() -> None:
 
 
 class Told:
-    """A model that keeps what it was asked."""
+    """A model that records its prompts."""
 
     name = "mine:told"
     window = 100_000
@@ -436,7 +436,7 @@ def test_a_budget_that_is_no_number_is_an_error() -> None:
 
 
 def test_all_attempts_ask_the_same() -> None:
-    """A provider that keeps what it read of a prompt reads it once."""
+    """A provider that caches prompts reads it once."""
     _, provider = summarised(says(""), says(""), says(GOOD))
     assert len({asked.prompt for asked in provider.asked}) == 1
     _, another = summarised(says(GOOD))

@@ -1,4 +1,4 @@
-"""What a summary states must stand in its source: ids, URLs, numbers, errors, quotations."""
+"""The statements of a summary must be in its source: ids, URLs, numbers, errors, quotations."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_of_any_two_texts_only_sentences_of_the_summary_stay_in_their_order(
 def test_no_digits_stay_that_the_source_does_not_hold(summary: str, source: str) -> None:
     held = set(re.findall(r"\d+", source))
     kept = " ".join(one.text for one in supported(summary, source).sentences)
-    # Of one digit may be the number of a list; the other forms of numbers have tests of their own.
+    # A single digit may be the number of a list; the other forms of numbers have separate tests.
     assert set(re.findall(r"(?<![\w.])\d{2,}(?![\w.])", kept)) <= held
 
 

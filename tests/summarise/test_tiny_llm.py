@@ -1,6 +1,6 @@
 """A real language model that summarises: far beyond its window it ends, fits, and cannot lie.
 
-Which model it is, tests/support/tiny_llm.py says.
+tests/support/tiny_llm.py names the model.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def chronicle(size: int) -> str:
 
 
 class Recorded:
-    """A model, and all that it said: also of the answers of which nothing was kept."""
+    """A model, and all its answers, including rejected ones."""
 
     def __init__(self, model: CompletionModel) -> None:
         self.name, self.window = model.name, model.window

@@ -1,4 +1,4 @@
-"""The notes behind `make mutate`: each function notes that it is entered."""
+"""The records of `make mutate`: each function records that it was entered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tool behind `make scopes`: each scope condition is dropped once, and nothing else."""
+"""The tool of `make scopes`: each scope condition is dropped once, and nothing else."""
 
 from __future__ import annotations
 
