@@ -78,5 +78,5 @@ def test_two_states_share_nothing() -> None:
 
 @pytest.mark.parametrize("junk", [b"", b"[]", b"\xff", b'{"content_fidelity": 3}', {"now": "x"}])
 def test_what_is_no_state_is_refused_without_its_content(junk: bytes) -> None:
-    with pytest.raises(SettingsError, match="no state of a run"):
+    with pytest.raises(SettingsError, match="not the state of a run"):
         ContentState.load(junk)

@@ -115,7 +115,7 @@ def test_redirects_are_followed_and_the_last_address_is_told() -> None:
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("/hop/9", "leads on more than 3 times"),
+        ("/hop/9", "redirects more than 3 times"),
         ("/endless", "more than 10,000 bytes"),
         ("/bomb", "more than 10,000 bytes"),
         ("/nothing", "answered 404"),

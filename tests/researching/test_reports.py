@@ -180,7 +180,7 @@ def test_a_question_with_two_questions_is_two() -> None:
 
 
 def test_nothing_asked_and_nothing_given_are_told() -> None:
-    with pytest.raises(ResearchError, match="nothing is asked"):
+    with pytest.raises(ResearchError, match="the question is empty"):
         researched(" ", texts(1))
     with pytest.raises(ResearchError, match="no sources"):
         researched("Why?", [])

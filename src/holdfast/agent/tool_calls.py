@@ -137,7 +137,7 @@ class ToolCalls:
         tool = self._tools.get(call.name)
         if tool is None:
             names = ", ".join(sorted(self._tools)) or "none"
-            await self._result(call, f"[There is no tool of this name. There are: {names}.]")
+            await self._result(call, f"[There is no tool with this name. There are: {names}.]")
             return True
         allowed = report.state.tools_for_turn(
             (call.name,), final=bounds.is_final, extra_tools=self._extra_tools

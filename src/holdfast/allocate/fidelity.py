@@ -50,7 +50,7 @@ class ContentState(msgspec.Struct, kw_only=True):
             return msgspec.convert(data, cls)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             raise SettingsError(
-                "this is no state of a run",
+                "this is not the state of a run",
                 where="content_fidelity",
                 fix="Give the JSON that `dump` wrote, or one without these fields.",
             ) from None

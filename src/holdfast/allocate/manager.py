@@ -274,7 +274,7 @@ def _as_tokens(budget: float) -> int:
     """Return a budget as a number of tokens; negative ones count as zero."""
     if not math.isfinite(budget):
         raise SettingsError(
-            "a budget is no number of tokens", where="budget", fix="Give a whole number."
+            "the budget is not a number of tokens", where="budget", fix="Give a whole number."
         )
     return max(int(budget), 0)
 
@@ -284,9 +284,9 @@ def _reject_duplicates(items: Sequence[ContentItem]) -> None:
     twin, count = next(iter(times.most_common(1)), ("", 0))
     if count > 1:
         raise SettingsError(
-            "an id stands for more than one item",
+            "two items have the same id",
             where=twin,
-            fix="Give each item an id of its own: the record is kept by it.",
+            fix="Give each item a unique id; records are kept by it.",
         )
 
 

@@ -97,7 +97,7 @@ class Assembler:
         """
         if not request.session_id or not request.user_turn.strip():
             raise SettingsError(
-                "a turn needs a session and something that the user says",
+                "a turn needs a session and a user message",
                 where="session_id" if not request.session_id else "user_turn",
                 fix="Name the session, and give the user's words.",
             )

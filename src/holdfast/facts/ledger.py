@@ -149,7 +149,7 @@ class Ledger:
         if isinstance(content, str):
             if not source_ref:
                 raise StoreError(
-                    "a result has no ref to which its facts could lead",
+                    "a tool result has no ref as the source of its facts",
                     where="source_ref",
                     fix="Give the ref of the stored content, or the message it came with.",
                 )
@@ -286,7 +286,7 @@ class Ledger:
             raise StoreError(
                 "the filter is empty: it would mean every fact",
                 where="filter",
-                fix="Say which facts: by id, session, ref, kind, tag or words.",
+                fix="Select facts by id, session, ref, kind, tag or words.",
             )
         facts = await self._store.facts.matching(self._scope, fact_filter)
         if not preview and facts:

@@ -231,7 +231,7 @@ class Memory:
         """
         if ids is None and session is None and before is None and since is None:
             raise HoldfastError(
-                "nothing says which turns are to be forgotten",
+                "no condition selects the turns to forget",
                 fix="Give ids, a session, or a time.",
             )
         turn_filter = TurnFilter(
@@ -257,7 +257,7 @@ def _new_turn(message: Mapping[str, Any] | Remembered, now: float) -> NewTurn:
     at = message.get("at")
     if at is not None and (isinstance(at, bool) or not isinstance(at, int | float)):
         raise HoldfastError(
-            "the time of a message is no number", where="at", fix="Give seconds since 1970."
+            "the time of a message is not a number", where="at", fix="Give seconds since 1970."
         )
     said_at = None if at is None else float(at)
     return NewTurn(

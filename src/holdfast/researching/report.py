@@ -106,7 +106,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             report = msgspec.json.decode(data, type=cls)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise ResearchError(
-                f"this is no report of ours: {str(error)[:200]}",
+                f"this is not a Holdfast report: {str(error)[:200]}",
                 fix="Give the JSON of `holdfast research --format json`.",
             ) from None
         if report.version != VERSION:

@@ -77,7 +77,7 @@ async def conduct(
         ResearchError: if there is no question, no source, or no run to resume.
     """
     if not question.strip():
-        raise ResearchError("nothing is asked", fix="Give a question.")
+        raise ResearchError("the question is empty", fix="Give a question.")
     options = options or Options()
     limits = options.limits
 

@@ -31,7 +31,7 @@ async def forget(run: str, store: Store, scope: Scope) -> ForgetResult:
     """
     if not await is_recorded(store, scope, run):
         raise ResearchError(
-            "the store has no run of this name",
+            "the store has no run with this name",
             where=run,
             fix="Give the run that the JSON of a report names, and the store it was made with.",
         )

@@ -79,7 +79,7 @@ async def _follow_redirects(url: str, limits: FetchLimits) -> FetchedPage:
                 if response.status != 200:
                     raise ResearchError(f"the page answered {response.status}")
                 return FetchedPage(await _body(response, limits), url)
-    raise ResearchError(f"the page leads on more than {limits.redirects} times")
+    raise ResearchError(f"the page redirects more than {limits.redirects} times")
 
 
 async def _body(response: aiohttp.ClientResponse, limits: FetchLimits) -> bytes:
@@ -100,9 +100,9 @@ def check_url(url: str, limits: FetchLimits) -> None:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
-        raise ResearchError("the address is no URL") from None
+        raise ResearchError("the address is not a valid URL") from None
     if parts.scheme not in ("http", "https") or not host:
-        raise ResearchError("the address is no URL of the web")
+        raise ResearchError("the address is not an HTTP URL")
     if parts.username or parts.password:
         raise ResearchError("the address holds a user name")
     try:

@@ -103,7 +103,7 @@ class Toolbox:
                     refused=tuple(refused),
                 )
         raise StoreConflictError(
-            "others change the same tools all the time", fix="Register them once more."
+            "other processes keep changing the same tools", fix="Register them once more."
         )
 
     async def accept(self, name: str, server: str | None = None) -> StoredTool:
@@ -116,7 +116,7 @@ class Toolbox:
             stored = await self.tool(name, server)
             if not stored.offered and not stored.renamed_from:
                 raise ToolError(
-                    "nothing of this tool waits to be accepted",
+                    "this tool has no pending change to accept",
                     where=name[:100],
                     fix="See `holdfast tools list --changed`.",
                 )
@@ -125,7 +125,7 @@ class Toolbox:
                 if stored.renamed_from:
                     await self._store.forget(self._scope, [(stored.server, stored.renamed_from)])
                 return await self.tool(stored.name, stored.server)
-        raise StoreConflictError("others change the same tool all the time", fix="Try again.")
+        raise StoreConflictError("other processes keep changing the same tool", fix="Try again.")
 
     # --- look ------------------------------------------------------------------------------------
 
@@ -203,7 +203,7 @@ class Toolbox:
 def _no_such(name: str, servers: list[str]) -> ToolError:
     if not servers:
         return ToolError(
-            "there is no tool of this name",
+            "no tool has this name",
             where=name[:100],
             fix="See `holdfast tools list`, or search for what it does.",
         )

@@ -92,7 +92,7 @@ def test_what_cannot_be_packed_is_told_by_its_name(cli: Cli, sources: list[str])
     nothing = cli("research", "pack", cli.write("none.jsonl", "\n\n"), "--budget", "99")
     assert (nothing.code, "there is nothing to pack" in nothing.err) == (2, True)
     twice = cli("research", "pack", sources[0], sources[0], "--budget", "99")
-    assert f"more than one item ({sources[0]})" in twice.err
+    assert f"two items have the same id ({sources[0]})" in twice.err
     bad = cli(
         "research",
         "pack",

@@ -132,7 +132,7 @@ def test_a_tool_that_is_excluded_by_one_of_its_names_is_not_offered_after_a_rena
             await gateway.upstreams["bank"].started(None)
             assert await listed(host) == {}
             for name in ("pay", "transfer"):
-                with pytest.raises(MCPError, match="no tool of this name"):
+                with pytest.raises(MCPError, match="no tool with this name"):
                     await host.call_tool(name, {"amount": 5})
 
     asyncio.run(main())

@@ -108,7 +108,7 @@ def read_config(path: Path, environment: Mapping[str, str]) -> list[ServerSpec]:
         ) from error
     if len(data) > _MOST_BYTES:
         raise SettingsError(
-            "the list of servers is larger than a megabyte", where=str(path), fix="Split it."
+            "the list of servers is larger than 1 MB", where=str(path), fix="Split it."
         )
     return parse_config(data, str(path), environment)
 
@@ -164,7 +164,7 @@ def with_server(data: bytes, name: str, entry: Mapping[str, Any]) -> bytes:
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         raise SettingsError("the file is not JSON", fix="Mend it first, or name another.") from None
     if not _is_object(document):
-        raise SettingsError("the file holds no JSON object", fix='Write {"mcpServers": {}}.')
+        raise SettingsError("the file is not a JSON object", fix='Write {"mcpServers": {}}.')
     key = "servers" if "servers" in document and "mcpServers" not in document else "mcpServers"
     servers = document.setdefault(key, {})
     if not _is_object(servers):
@@ -186,7 +186,7 @@ def _spec(name: str, entry: Any, environment: Mapping[str, str]) -> ServerSpec:
 
 def _parse_entry(name: str, entry: Any, environment: Mapping[str, str]) -> ServerSpec:
     if not _is_object(entry):
-        raise SettingsError("the entry is no object")
+        raise SettingsError("the entry is not an object")
     missing: list[str] = []
 
     def substitute(value: Any) -> Any:
@@ -247,7 +247,7 @@ _FIELDS = tuple(field.encode_name for field in msgspec.structs.fields(_FileEntry
 def _transport(entry: _FileEntry) -> Transport:
     if entry.type:
         if entry.type not in _TRANSPORTS:
-            raise SettingsError("the type is none of stdio, http and sse")
+            raise SettingsError("the type must be stdio, http or sse")
         return _TRANSPORTS[entry.type]
     if entry.command or not (entry.url or entry.http_url):
         return "stdio"
@@ -258,18 +258,18 @@ def _transport(entry: _FileEntry) -> Transport:
 
 def _check(entry: _FileEntry, transport: Transport) -> None:
     if not 0 < entry.timeout < math.inf:
-        raise SettingsError("the timeout is no number of milliseconds above zero")
+        raise SettingsError("the timeout must be a positive number of milliseconds")
     if transport == "stdio":
         if not entry.command.strip():
             raise SettingsError("the entry has no command and no url")
         if "\0" in "".join((entry.command, *entry.args, *entry.env, *entry.env.values())):
-            raise SettingsError("a value holds a zero character")
+            raise SettingsError("a value contains a null character")
         return
     url = entry.http_url or entry.url
     if not re.match(r"https?://[^/\s]", url):
-        raise SettingsError("the url is none of http:// or https://")
+        raise SettingsError("the url must begin with http:// or https://")
     if any(re.search(r"[\r\n\0]", part) for pair in entry.headers.items() for part in pair):
-        raise SettingsError("a header holds the end of a line")
+        raise SettingsError("a header contains a line break")
 
 
 def _value(match: re.Match[str], environment: Mapping[str, str], missing: list[str]) -> str:

@@ -135,7 +135,7 @@ class OwnHandlers:
         """Run a tool of the engine."""
         tool = self._tools.get(params.name)
         if tool is None:
-            raise MCPError(types.INVALID_PARAMS, "There is no tool of this name.")
+            raise MCPError(types.INVALID_PARAMS, "There is no tool with this name.")
         arguments = params.arguments or {}
         if faults := find_argument_faults(tool, arguments):
             return error_result(f"The arguments are not what {tool.name} takes. {' '.join(faults)}")
@@ -156,7 +156,7 @@ class OwnHandlers:
         try:
             stored = await self._engine.store.refs(self._engine.scope, limit=_PAGE, before=cursor)
         except HoldfastError:
-            raise MCPError(types.INVALID_PARAMS, "The cursor is none of ours.") from None
+            raise MCPError(types.INVALID_PARAMS, "The cursor is invalid.") from None
         policy = self._engine.options.rules.privacy
         resources = [types.Resource.model_validate(resource_of(info, policy)) for info in stored]
         following = stored[-1].ref_id if len(stored) == _PAGE else None
@@ -228,8 +228,10 @@ class GatewayHandlers:
         entry = gateway.catalog.find(name)
         if entry is None:
             if params.name == CALL:
-                return error_result(f"There is no tool of this name. {FIND} knows which there are.")
-            raise MCPError(types.INVALID_PARAMS, "There is no tool of this name.")
+                return error_result(
+                    f"There is no tool with this name. {FIND} knows which there are."
+                )
+            raise MCPError(types.INVALID_PARAMS, "There is no tool with this name.")
         if params.name == CALL and (fault := describe_argument_faults(entry, arguments)):
             return error_result(fault)
         try:

@@ -64,7 +64,7 @@ class PassthroughHandlers:
             await self._gateway.starts.for_call(host)
             prompt = self._listed_prompt(name)
         if prompt is None:
-            raise MCPError(types.INVALID_PARAMS, "There is no prompt of this name.")
+            raise MCPError(types.INVALID_PARAMS, "There is no prompt with this name.")
         return prompt
 
     def _listed_prompt(self, name: str) -> tuple[McpUpstream, str] | None:

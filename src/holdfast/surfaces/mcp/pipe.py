@@ -269,7 +269,7 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
         if response.status_code in _REFUSALS:
             await response.aclose()
             raise ToolServerError(
-                f"it wants other credentials (HTTP {response.status_code})",
+                f"it requires other credentials (HTTP {response.status_code})",
                 fix="Give it its token in `headers` of its entry.",
             )
         if response.status_code == 404 and _SESSION_HEADER in request.headers:
