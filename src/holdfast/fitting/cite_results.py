@@ -41,7 +41,7 @@ from holdfast.wire.strict import encode, splice, string_at
 from holdfast.wire.tools import offered_tools
 
 _LONG_ERROR = 8_000
-"""Error messages are never cited; what is longer than this is a log of something that failed."""
+"""Error messages are never cited; a longer one is the log of something that failed."""
 _LARGE = 1_000_000
 """Bytes of a message whose texts are not held beside the bytes of its results."""
 
@@ -49,7 +49,7 @@ MessageCitations = tuple[tuple[Block, Citation], ...]
 _CITATIONS: KeyedNote[MessageCitations] = KeyedNote(
     "citations", most=4, lasting=False, holds_text=True
 )
-"""By the rules, and for each result its place, its tool's name and what it is wanted for."""
+"""By the rules and, for each result, its place, its tool's name and the question."""
 
 
 class LongResult(NamedTuple):
@@ -178,7 +178,7 @@ class ResultCitations:
         self._least_saved = least_saved
         """Tokens; a citation that saves less is not used."""
         self._sent_before = sent_before
-        """The messages before all that may be cited, where they went out before."""
+        """The messages that were sent before, which are not cited now."""
         self._openers = openers(draft.asked)
         self._edits: list[Edit] = []
         self._decisions: list[PlanEntry] = []
@@ -398,7 +398,7 @@ _QUESTION: RunningNote[Message | None] = RunningNote("last question", None, _ask
 
 
 def _question(question: Message | None, call: ToolCall | None) -> str:
-    """Return what a result is wanted for: the user's last question, and the call's arguments."""
+    """Return the question for a result: the user's last one, and the call's arguments."""
     words = [] if question is None else [question_of(question)]
     if call is not None:
         words.extend(scalars(call.arguments))
@@ -429,7 +429,7 @@ def _edit(citation: Citation, reason: str, index: int) -> Edit:
 
 
 def expansion_tool(conversation: Conversation) -> tuple[str, bool]:
-    """What the expansion tool is called in a request, and whether the client offers it already.
+    """Return the name of the expansion tool in a request, and whether the client offers it.
 
     A client's tool of another meaning may have its usual name.
     """

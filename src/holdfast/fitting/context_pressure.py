@@ -1,9 +1,8 @@
-"""How much room there is at each place of a request, and what its tokens cost.
+"""How much room there is at each place of a request, and the cost of its tokens.
 
-What stands before a result is weighed as it is sent, by bytes where they tell enough: the same for
-a request that goes on from another, for one that is seen for the first time, and after a restart.
-What was learnt about counting since does not change it, and a long conversation is not counted once
-more.
+The messages before a result are weighed as they are sent, short ones by their bytes. So the result
+is the same for a request that continues another, for one seen for the first time, and after a
+restart; calibration does not change it, and a long conversation is not counted again.
 """
 
 from __future__ import annotations
@@ -52,10 +51,10 @@ _ANTHROPIC = Rates(0.1, 1.25)
 
 
 class ToolCost(NamedTuple):
-    """What it takes to offer the tool that opens refs with a request."""
+    """Cost of offering the tool that opens refs with a request."""
 
     tokens: int = 0
-    """Of its definition; 0: the request has the tool, whatever is cited."""
+    """Tokens of its definition; 0: the request has the tool anyway."""
     rewrites: bool = False
     """Whether it changes the beginning of the request, which the provider's cache holds."""
 
@@ -80,7 +79,7 @@ class ContextPressure:
         self._weighed = -1
 
     def before(self, messages: Sequence[Message], place: int) -> Pressure:
-        """The pressure on what stands at a place; places are asked for from first to last."""
+        """Return the pressure at the message `place`; call it from the first to the last."""
         if self._weighed < 0:  # few requests bring something that is long enough to be weighed
             self._tokens = self._sent = self._around_and_before()
             self._opened = _OPENINGS.over(self._sent_before)
@@ -90,7 +89,7 @@ class ContextPressure:
                 self._sent = self._tokens
             self._tokens += self._weight(message)
             if shows_ref(message):
-                self._tool = ToolCost()  # whatever shows a ref brings the tool
+                self._tool = ToolCost()  # a request with a ref has the tool
         self._opened = _with_openings(self._opened, messages[self._weighed : place])
         self._weighed = place
         return Pressure(
@@ -103,7 +102,7 @@ class ContextPressure:
         )
 
     def _opening(self) -> float:
-        """What it costs to offer the tool at this place."""
+        """Return the cost of offering the tool at this place."""
         rates, tool = self._rates, self._tool
         cost = tool.tokens * (rates.write + _TURNS * rates.read)
         if tool.rewrites:
@@ -111,7 +110,7 @@ class ContextPressure:
         return cost
 
     def _around_and_before(self) -> int:
-        """Tokens of what went out before, and of what stands around the messages."""
+        """Return the tokens of the messages sent before and of the frame around them."""
         key = (self._measure.model, self._measure.platform)
         weight = _WEIGHTS.over(self._sent_before, key, self._with_weights)
         return weight + len(self._now.frame.hollow) // _BYTES_A_TOKEN
@@ -148,7 +147,7 @@ _OPENINGS: RunningNote[int] = RunningNote("openings", 0, _with_openings)
 
 @functools.lru_cache(maxsize=1_024)
 def rates_of(model: str, dialect: str, *, marked: bool) -> Rates:
-    """What a model's input costs, by the list that comes with us: the same on every day."""
+    """Return the rates of a model's input, from the bundled list: the same on every day."""
     if not marked:
         return _UNCACHED
     price = None

@@ -1,9 +1,9 @@
-"""A request on its way out: what was asked, what it has become, and every edit between the two.
+"""A request between the asked and the sent form, with every edit between the two.
 
-It is the one way to change a request: a step hands in what it made and why, and the draft sees to
-it that each message which is not the client's own stands for the client's messages it replaced, and
-that each change around the messages can be undone. So no difference between what was asked and what
-is sent goes without an edit, whoever made it.
+A step changes a request only through a draft: it passes its result and the reason. The draft notes
+for each message that is not the client's own which of the client's messages it replaces, and keeps
+the frame from before each change around the messages. So there is no difference between asked and
+sent without an edit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from holdfast.wire.frame import Frame
 from holdfast.wire.message import beginning
 
 Origins = Sequence[tuple[int, int]]
-"""For each message that is sent, the range of the client's messages that it replaces."""
+"""For each sent message, the range of the client's messages that it replaces."""
 
 
 class UnchangedOrigins(Sequence[tuple[int, int]]):
@@ -74,7 +74,7 @@ def joined(first: Origins, later: Origins) -> Origins:
 
 
 Explain = Callable[[Sequence[Message], Sequence[Message], int, int], tuple[Edit, ...]]
-"""(messages as they were, as they are, the client's first and behind its last) → why."""
+"""(messages before, messages after, range of the client's messages) → the edits."""
 
 
 def because(
@@ -102,36 +102,36 @@ def because(
 
 
 class FrameEdit(msgspec.Struct, frozen=True):
-    """A change of what stands around the messages, and how that was before it."""
+    """A change around the messages, and the frame before it."""
 
     edit: Edit
     before: Frame
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """A request between what was asked and what is sent."""
+    """A request between its asked and its sent form."""
 
     asked: Conversation
-    """What the client sent, as it came."""
+    """The client's request."""
     now: Conversation
     origins: Origins
     known: int = 0
-    """How many of the messages in `now` went out before."""
+    """Number of messages in `now` that were sent before."""
     frame_edits: tuple[FrameEdit, ...] = ()
     edits: tuple[Edit, ...] = ()
-    """What was done this time; what was done before stands with its message."""
+    """Edits of this request; earlier ones are kept with their messages."""
     decisions: tuple[PlanEntry, ...] = ()
     """Decisions of this time that led to no edit, such as to keep a long result whole."""
 
     @property
     def sent_before(self) -> Conversation:
-        """The messages that went out before: what is known of them is not worked out again."""
+        """The messages that were sent before, with the notes that are kept on them."""
         extends = self.now.extends
         whole = len(extends) == self.known
         return self.now.with_messages(extends if whole else self.now.messages[: self.known])
 
     def with_messages(self, messages: tuple[Message, ...], *edits: Edit) -> Draft:
-        """The same request with messages that know what they stand for."""
+        """Return the request with messages that have their replacements noted."""
         same = beginning(self.now.messages, messages)
         earlier, extends = self.origins[:same], self.now.extends
         added = origins_of(messages[same:], earlier[-1][1] if earlier else 0)
@@ -143,13 +143,13 @@ class Draft(msgspec.Struct, frozen=True):
         )
 
     def with_decisions(self, decisions: Sequence[PlanEntry]) -> Draft:
-        """The same request with more decisions on record."""
+        """Return the request with more decisions on record."""
         if not decisions:
             return self
         return msgspec.structs.replace(self, decisions=(*self.decisions, *decisions))
 
     def with_frame(self, changed: Conversation, edit: Edit, *, new: bool = True) -> Draft:
-        """The same messages in a body that was changed around them."""
+        """Return the same messages in a changed frame; the same draft if it is equal."""
         if changed.frame == self.now.frame:
             return self
         return msgspec.structs.replace(
@@ -160,10 +160,10 @@ class Draft(msgspec.Struct, frozen=True):
         )
 
     def changed(self, result: Conversation, explain: Explain) -> Draft:
-        """What a step made of the messages, told apart by which of them are still the same.
+        """Return the request with the messages that a step made, and the edits for each difference.
 
-        A step that knows nothing of stands keeps the messages it does not touch; the others are
-        paired with what they replaced, and `explain` says why.
+        Untouched messages are the same objects. The others are paired with those they replace, and
+        `explain` returns the edits.
         """
         now = list(result.messages)
         edits: list[Edit] = []
@@ -177,14 +177,14 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 def differences(before: Sequence[Message], after: Sequence[Message]) -> list[tuple[range, range]]:
-    """Where two lists differ, as ranges of both; messages that stayed are the same objects."""
+    """Return where two lists differ, as ranges of both; equal messages are the same objects."""
     places = {id(message): n for n, message in enumerate(before)}
     gaps: list[tuple[range, range]] = []
     old = new = 0
     for n, message in enumerate([*after, None]):
         place = len(before) if message is None else places.get(id(message), -1)
         if place < old:
-            continue  # made anew
+            continue  # a new message
         if (old, new) != (place, n):
             gaps.append((range(old, place), range(new, n)))
         old, new = place + 1, n + 1
@@ -194,10 +194,10 @@ def differences(before: Sequence[Message], after: Sequence[Message]) -> list[tup
 def _stand(
     now: list[Message], old: Sequence[Message], place: range, edits: tuple[Edit, ...]
 ) -> None:
-    """Let the messages at a place stand for the old ones; where none is left, a neighbour does.
+    """Note which old messages each new one replaces; without a new one, a neighbour replaces them.
 
-    As many as there were stand for one each. Else the last pair stays a pair if the same speaks in
-    both (what follows an answer was only added to), and the first new one stands for the rest.
+    Lists of equal length are paired. Otherwise the last two are paired if their roles are equal
+    (the message after an answer was only extended), and the first new one replaces the others.
     """
     new = [now[n] for n in place]
     if not new:
@@ -218,7 +218,7 @@ def _stand(
 def _absorb(
     now: list[Message], old: Sequence[Message], place: int, edits: tuple[Edit, ...]
 ) -> None:
-    """Let the message behind a gap, else the one before it, stand for what is gone from there."""
+    """Note removed messages on the message after the gap, or else on the one before it."""
     if place < len(now):
         now[place] = standing_for(copied(now[place]), (*old, now[place]), edits, own=len(old))
     elif now:
@@ -226,7 +226,7 @@ def _absorb(
 
 
 def copied(message: Message) -> Message:
-    """The same bytes as a message of its own, which can stand for more."""
+    """Return a separate message with the same bytes, so that it can replace more messages."""
     copy = Message(message.window, message.role, DIALECTS[message.dialect])
     MARK.carry(message, copy)
     return copy
@@ -240,9 +240,9 @@ def standing_for(
     *,
     own: int = 0,
 ) -> Message:
-    """Let a message stand for others, which may themselves stand for some.
+    """Note which messages a message replaces; these may be replacements themselves.
 
-    `own` says which of them it is itself, if several were taken out beside it.
+    `own` is its own index among them, if others were removed beside it.
     """
     place = sum(len(originals_of(replaced)) for replaced in old[:own])
     replacement = REPLACEMENT.get(old[own]) if own < len(old) else None
@@ -262,7 +262,7 @@ def standing_for(
 
 
 def origins_of(messages: Sequence[Message], stop: int = 0) -> Origins:
-    """The client's messages that each message stands for, behind as many as `stop`."""
+    """Return the range of the client's messages that each message replaces, from `stop` on."""
     origins = []
     for message in messages:
         start, stop = stop, stop + len(originals_of(message))
@@ -271,7 +271,7 @@ def origins_of(messages: Sequence[Message], stop: int = 0) -> Origins:
 
 
 def client_range(origins: Origins, place: range) -> tuple[int, int]:
-    """Which of the client's messages stand at a place of what goes out."""
+    """Return the range of the client's messages at a place of the sent request."""
     if place:
         return origins[place.start][0], origins[place.stop - 1][1]
     behind = origins[-1][1] if origins else 0

@@ -40,17 +40,17 @@ class Measure(msgspec.Struct, frozen=True):
         )
 
     def size(self, counted: TokenCount) -> int:
-        """What has to fit.
+        """Return the tokens that have to fit.
 
-        Where a count was corrected to less than it was, what it may be at most counts: the share
-        learnt from some turns was 7 % too low for one that added a call of another kind.
+        If calibration lowered a count, its upper bound has to: the share learnt from earlier turns
+        was 7 % too low for a turn with another kind of call.
         """
         if self.by_bound:
             return counted.upper
         return max(counted.tokens, min(counted.plain, counted.upper))
 
     def fits(self, counted: TokenCount) -> bool:
-        """Whether it does."""
+        """Return whether a count is within the limit."""
         return self.size(counted) <= self.most
 
     def tokens(self, conversation: Conversation, messages: tuple[Message, ...]) -> float:

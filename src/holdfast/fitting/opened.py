@@ -1,7 +1,7 @@
-"""Whether a result is ours already: neither a citation nor what was opened is cited again.
+"""Whether a result is our own: neither a citation nor an opened page is cited again.
 
-That follows from what was done in this conversation, not from how a result looks or how its call is
-named: a page of 207 KB that began like a citation once went out whole.
+The edits of this conversation decide, not the look of a result or the name of its call: a page of
+207 KB that began like a citation was once sent whole.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def brought_back(message: Message, text: str) -> bool:
     """Whether a result is one that the client never saw: it answers a call that was hidden."""
     if not any(edit.action == "rejoin" for edit in edits_of(message)):
         return False
-    # Results of the client's own may stand beside ours in the same message.
+    # The same message may hold the client's results and ours.
     own = (theirs for original in originals_of(message) for theirs in result_texts(original))
     return all(text != words for _, _, words in own)
 
@@ -56,7 +56,7 @@ def _asks_for(call: ToolCall) -> str:
 
 
 def _refs_before(messages: Sequence[Message], n: int, rules: CitingRules) -> set[str]:
-    """What can be opened at a place of the conversation: the refs shown before it."""
+    """Return the refs shown before a place of the conversation, which can be opened there."""
     shown = {ref for message in messages[:n] for ref in refs_of(message)}
     for message in messages[:n]:
         texts = (cited_by_client(text, rules) for _, _, text in result_texts(message))

@@ -1,7 +1,6 @@
-"""How a request is to be made to fit.
+"""Options for fitting a request.
 
-One value goes through all layers, from the surface to the last step; what it holds is read where it
-is obeyed.
+One value is passed through all layers, from the surface to the last step.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from holdfast.trim.strategies import ContextStrategy
 HIGH_WATER = 0.85
 """Share of the limit above which history is folded."""
 LOW_WATER = 0.35
-"""Share of the limit that a fold goes down to.
+"""Share of the limit to which a fold reduces a request.
 
 Each fold costs one request without the vendor's cache. On 100 recorded agents a half means 131
 folds and 0.58 / 0.46 of the cost (Anthropic-, OpenAI-like), this 110 folds and 0.53 / 0.43.
@@ -34,14 +33,14 @@ citation that pays for the rewritten prefix; `always`: from the first request th
 """
 
 OfferInline = Literal["auto", "always", "never"]
-"""Whether that tool comes in a message, with the first ref and behind all that is cached."""
+"""Whether that tool is offered in a message with the first ref, after the cached prefix."""
 
 LazyMode = Literal["auto", "never"]
 """Whether schemas are set aside where tools are very many."""
 
 
 def _no_directory(definitions: Sequence[bytes], _tokens: int) -> str:
-    """A directory where nobody writes one: what is there is found by asking."""
+    """Return a directory without names: the model has to search."""
     return f"There are {len(definitions)} tools."
 
 
@@ -52,7 +51,7 @@ class LazyRules(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int = 40_000
     """Tokens of tools from which on it is done, where a session begins or its tools change."""
     share: float = 0.5
-    """Share of the limit from which on it is done whatever was sent before: little else fits."""
+    """Share of the limit from which on it is done in later requests too: little else fits."""
     pinned: tuple[str, ...] = ()
     """Names of tools, or patterns, that stay as they are."""
     native: bool = False
@@ -67,20 +66,20 @@ _BUNDLED = ModelContextRegistry()
 
 
 class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a request is to be made to fit; each field has the default that most want."""
+    """Options for fitting a request; the defaults suit most callers."""
 
     model: str = ""
     """Empty: the model that the request names."""
     dialect: str | None = None
     """None: it is detected."""
     limit: int | None = None
-    """Most input tokens; None is what the model can take: then the count's upper bound must fit."""
+    """Maximum input tokens; None: the model's own limit, which the upper bound must fit."""
     output: int | None = None
-    """Tokens to leave for the answer; None is what the request asks for."""
+    """Tokens to leave for the answer; None: the request's own maximum."""
     anchors: Sequence[AnchorDefinition] = DEFAULT_ANCHORS
     strategy: str | ContextStrategy = "auto"
     rules: CitingRules = CitingRules()
-    """How what leaves is cited and kept."""
+    """How removed content is cited and stored."""
     cites: bool = False
     """Whether long tool results give way to citations when they arrive."""
     opens: bool = False
@@ -92,9 +91,9 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a request whose model can open no ref is shortened in place instead of folded: see
     in_place.py. The proxy sets it; agents and adapters open refs themselves."""
     offer_expand: OfferExpand = "auto"
-    """From when on it is offered, where it is. Tools stand first in what providers cache: one that
-    comes with the first citation has all before it written anew, one that is there from the start
-    costs its own tokens in every request."""
+    """When it is offered. Providers cache tools first: a tool that comes with the first citation
+    makes them write the whole prefix again, a tool that is there from the start costs its own
+    tokens in every request."""
     offer_inline: OfferInline = "auto"
     """Whether it comes in a message instead, behind what is cached, with the first ref. That costs
     nothing until there is one, but the API must know such messages. `auto`: where the client's own
@@ -105,18 +104,18 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
     whole: frozenset[str] = frozenset()
     """The client's messages that someone asked to have whole, by name: see keeping.py."""
     betas: frozenset[str] = frozenset()
-    """What the client's header `anthropic-beta` names."""
+    """Names in the client's header `anthropic-beta`."""
     summary_tokens: int = 0
     """What a digest may have for a model's summary of what it stands for; 0 where none is asked.
     The summary comes later, from the queue: see `FitState.told`."""
     ends: bool = True
-    """Whether a conversation that can grow no more is asked to come to its end."""
+    """Whether the model is asked to finish a conversation that can grow no more."""
     reports_usage: bool = False
     """Whether a stream is asked to report its usage, where that has to be asked for."""
     debug: bool = False
     """Whether the guard's looks at a request that must end are logged."""
     platform: str = ""
     registry: ModelContextRegistry = _BUNDLED
-    """What models can take, with what the settings say of it."""
+    """Limits of models, with those that the settings override."""
     high_water: float = HIGH_WATER
     low_water: float = LOW_WATER

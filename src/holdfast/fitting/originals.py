@@ -1,4 +1,4 @@
-"""Originals that leave a request, each under its ref, until they are stored."""
+"""Originals that are removed from a request, each under its ref, until they are stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.wire.notes import SingleNote
 
 
 class Originals:
-    """What one call of fit takes out."""
+    """Contents that one fit removes from a request."""
 
     def __init__(self, rules: CitingRules) -> None:
         self._rules = rules
@@ -34,13 +34,13 @@ class Originals:
         self._cited[content.ref_id] = content
 
     def name_of(self, kind: str, original: bytes) -> str:
-        """The ref of an original that was stored before."""
+        """Return the ref of an original that was stored before."""
         return ref_id(kind, digest(original), self._rules.ref_digits)
 
     def keep(self, kind: str, original: bytes, tokens: float) -> str:
-        """Note an original that is taken out; its ref, or nothing where it may not be stored.
+        """Note a removed original and return its ref; empty if it may not be stored.
 
-        What may not be stored may not leave either: nothing would bring it back.
+        Such content may not leave the request either: nothing would bring it back.
         """
         name, sha256 = self._name(kind, digest(original))
         if name not in self._trimmed:
@@ -51,7 +51,7 @@ class Originals:
         return name
 
     def keep_run(self, originals: Sequence[Message], tokens: float) -> str:
-        """The same for messages of the client's as a list; their bytes are joined if they go."""
+        """Do the same for a list of client messages; their bytes are joined only if they leave."""
         name, sha256 = self._name("fold", run_digest(originals))
         if name not in self._trimmed:
             flags = tuple(sorted({flag for message in originals for flag in _flags_of(message)}))
@@ -91,7 +91,7 @@ class Originals:
         )
 
     def would_lose(self, before: Sequence[Message], after: Sequence[Message]) -> bool:
-        """Whether a change takes something away that may not be stored."""
+        """Return whether a change removes a secret that may not be stored."""
         if self._rules.privacy != "refuse":
             return False
         remaining = secrets_in_json(b",".join(spans_of(after)))
@@ -99,9 +99,9 @@ class Originals:
         return any(secret not in remaining for secret in secrets)
 
     def contents(self, messages: Sequence[Message], edits: Sequence[Edit]) -> tuple[Content, ...]:
-        """What must be stored before messages are sent: what they or the edits name.
+        """Return the contents to store before messages are sent: those they or the edits name.
 
-        What was tried and not done is more than that.
+        Attempts that were not used noted more than these.
         """
         if not self._cited and not self._trimmed:
             return ()
@@ -116,7 +116,7 @@ class Originals:
 
 
 def _flags_of(message: Message) -> tuple[str, ...]:
-    """The kinds of secrets and personal data in a message: it may stand in many runs."""
+    """Return the kinds of secrets and personal data in a message, which may be in many runs."""
     flags = _FLAGS.get(message)
     return _FLAGS.put(message, flags_in_json(message.raw)) if flags is None else flags
 

@@ -1,8 +1,8 @@
-"""The plan of a request: what is decided, and which contents must be read for the rest.
+"""The plan of a request: its decisions so far, and the contents that must be read for the others.
 
 `plan` decides without I/O. The plan names the contents to be cited; `finish` takes the citations
-and returns the request that fits. Where a decision depends on the size of a citation, such as what
-becomes of the next result, `finish` returns the plan of what is decided by then.
+and returns the request that fits. A decision may depend on the size of a citation: how full the
+window is at the second result depends on the citation of the first. Then `finish` returns a plan.
 
     outcome = plan(body, options)
     while isinstance(outcome, FitPlan):
@@ -36,7 +36,7 @@ from holdfast.wire.responses import Kept
 
 
 class FitInput(msgspec.Struct, frozen=True):
-    """All that a plan follows from."""
+    """The arguments of `plan`."""
 
     body: object
     options: FitOptions
@@ -51,7 +51,7 @@ class FitInput(msgspec.Struct, frozen=True):
 
 
 class FitPlan:
-    """What is decided about a request, and the contents that must be read before the rest.
+    """The decisions about a request so far, and the contents that must be read for the others.
 
     A value: equal inputs and answers give equal plans, and `finish` returns the same each time.
     """
@@ -71,7 +71,7 @@ class FitPlan:
         """Maximum input tokens of the request that comes of it."""
         self._inputs = inputs
         self._answers = answers
-        # A generator goes on once. To finish a plan again, its steps are taken from the beginning.
+        # A generator runs once: to finish a plan again, its steps run from the beginning.
         self._steps: Steps[Fitted] | None = steps
         self._fitted: Fitted | None = None
         self._pending: Pending | None = None
@@ -89,7 +89,7 @@ class FitPlan:
         return self._fitted.plan if self._fitted is not None else ()
 
     def finish(self, answers: Sequence[Answer] = ()) -> FitPlan | Fitted:
-        """Return the request, or the plan of what is decided with these answers.
+        """Return the request, or the next plan if more contents must be read.
 
         `answers` are the citations and matches for `reads`, in this order; None for a content that
         may not be stored.
@@ -132,7 +132,7 @@ def plan(
     hidden: Sequence[Kept] = (),
     calibration: Correction | None = None,
 ) -> FitPlan:
-    """Decide how a request is made to fit; what must be read for it is named in the plan.
+    """Return the plan by which a request fits its limit.
 
     `hidden` are the answers whose calls the client never saw: they are brought back.
 
@@ -154,7 +154,7 @@ def fit_request(
 ) -> Fitted:
     """Return a request within the limit, or raise; all contents are read in this process.
 
-    What left the request must be stored before it is sent.
+    Removed content must be stored before the request is sent.
     """
     outcome: FitPlan | Fitted = plan(
         body, options, state=state, hidden=hidden, calibration=calibration

@@ -46,7 +46,7 @@ _SHOWING = ("cite", "fold", "shorten", "open")
 
 
 class Basis(NamedTuple):
-    """What all steps of one request know."""
+    """Values that all steps of one request share."""
 
     draft: Draft
     """The request with the edits of earlier requests replayed."""
