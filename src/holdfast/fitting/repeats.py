@@ -1,4 +1,4 @@
-"""Which lines of a result stand already in what the model sees, and where.
+"""Find the lines of a result that the model sees already in an earlier result.
 
 It knows lines, not requests. Agents read a file again after an edit, run a test again, list a
 folder again: what they get stands above already, but for a few lines. Lines are told by hashes, so
@@ -15,19 +15,19 @@ from itertools import accumulate, takewhile
 from typing import NamedTuple
 
 LEAST_RUN = 400
-"""Characters of a run: the line that stands for one has some 40 tokens."""
+"""Minimum characters of a run: the line that replaces it has some 40 tokens."""
 LONGEST = 200_000
-"""Characters: a longer result is neither looked at nor pointed to. It has no room whole anyway."""
+"""Maximum characters of a result that is compared: a longer one has no room whole anyway."""
 _EDGE = 24
 """Characters of a run that are shown once more at either end, in whole lines: who copies from where
 two parts meet copies what stands in one, and whoever looks the rest up knows where it begins. On
 recorded coding agents the measure sees 0.09 needs a conversation without, and 0.05 with it."""
 _TELLING = 8
-"""Characters of a line that a run is found by: blank lines and braces stand everywhere."""
+"""Minimum characters of a line that identifies a run: blank lines and braces are everywhere."""
 _BACK = 2
-"""Lines before the first telling one that may belong to a run."""
+"""Lines before the first identifying one that may belong to a run."""
 _INSIDE = 1
-"""What tells the number of a line within a line from that of a line by itself."""
+"""Separates the hash of part of a line from that of a whole line."""
 
 Hashes = Sequence[int]
 """A number for each line of a text."""
@@ -36,17 +36,17 @@ Source = tuple[int, int]
 
 
 class Repeat(NamedTuple):
-    """Lines that stand in an earlier result, one after the other; counted from 0."""
+    """Consecutive lines that are in an earlier result too; counted from 0."""
 
     start: int
     stop: int
     source: Source
     at: int
-    """Where they begin there."""
+    """Index of the first of them there."""
 
 
 def hashes(text: str) -> Hashes:
-    """A number for each line; none for a text that is too long to be looked at.
+    """Return a number for each line; none for a text that is too long to compare.
 
     Python's own, which differ from one process to the next: nobody can write lines that share one.
     """
@@ -57,7 +57,7 @@ def hashes(text: str) -> Hashes:
 
 
 def numbers(lines: Iterable[str], end: str) -> Hashes:
-    """A number for each line of a text whose lines end so.
+    """Return a number for each line of a text with this line end.
 
     Others where they end with two signs: a tab that JSON writes as such is not what those two signs
     are in a program, and who looks for a line would find part of one.
@@ -67,7 +67,7 @@ def numbers(lines: Iterable[str], end: str) -> Hashes:
 
 
 def line_end(text: str) -> str:
-    """What ends a line of a text.
+    """Return the line end of a text.
 
     Of one that has no second line, such as JSON around what a shell has written, the two signs that
     stand for it there: Gemini's results are all like that.
@@ -76,18 +76,18 @@ def line_end(text: str) -> str:
 
 
 def telling(lines: Sequence[str], own: Hashes) -> set[int]:
-    """The numbers of the lines that a run is found by."""
+    """Return the numbers of the lines that identify a run."""
     return {number for line, number in zip(lines, own, strict=True) if len(line) >= _TELLING}
 
 
 Places = Mapping[int, Source]
-"""By the number of a line: the last of the earlier results that it stands in."""
+"""By the number of a line: the last earlier result with it."""
 
 
 def repeats(
     lines: Sequence[str], own: Hashes, places: Places, hashes_of: Callable[[Source], Hashes]
 ) -> list[Repeat]:
-    """The runs of lines that stand in earlier results, in order; none overlaps another.
+    """Return the runs of lines that are in earlier results, in order and without overlaps.
 
     `own` are the numbers of the lines.
     """
@@ -115,7 +115,7 @@ def repeats(
 
 
 def _without_edges(run: Repeat, lines: Sequence[str]) -> Repeat:
-    """A run less the lines that show how it goes on from what stands before and behind it."""
+    """Return a run without the lines at its ends that show how its neighbours continue it."""
     start, stop = run.start, run.stop
     if start > 0:
         start += _edge(lines[start:stop])
@@ -125,7 +125,7 @@ def _without_edges(run: Repeat, lines: Sequence[str]) -> Repeat:
 
 
 def _edge(lines: Iterable[str]) -> int:
-    """How many lines, the nearest first, make an edge."""
+    """Return the number of lines, nearest first, that make an edge."""
     characters = accumulate(len(line.strip()) for line in lines)
     return 1 + sum(1 for _ in takewhile(lambda number: number < _EDGE, characters))
 

@@ -1,8 +1,8 @@
-"""Take a request up: what went out last time, what is new, and what the provider would refuse.
+"""Replay the edits of earlier requests, bring back hidden calls, and repair invalid messages.
 
-Clients send their whole history with each request. What was decided about it before is replayed,
-byte for byte; what the client never saw is brought back; and what is broken is mended. Each of
-these is an edit.
+Clients send their whole history with each request. Earlier edits are replayed byte for byte, calls
+that the client never saw are inserted again, and messages that the provider would refuse are
+repaired. Each of these is an edit.
 
 Continue from the last request where the client sends the same history in another shape. Clients
 move their cache marks with every request, and write a text as a string or as a list with one part:
@@ -69,7 +69,7 @@ def followed(state: FitState, asked: Conversation) -> FitState | None:
     asked_before = state.asked.with_messages(new[: len(old)])
     if state.sent.messages == old:
         return msgspec.structs.replace(state, asked=asked_before, sent=asked_before)
-    # What went out for the messages before the first change stands as it did.
+    # The sent form of the messages before the first change stays the same.
     start = bisect_right(state.origins, same, key=itemgetter(1))
     groups = _groups(state.sent.messages[start:])
     later = (message for group in groups for message in _on_new_bytes(group, moved))
@@ -82,7 +82,7 @@ def _says_the_same(before: Message, now: Message) -> bool:
 
 
 def _groups(sent: Sequence[Message]) -> Iterator[list[Message]]:
-    """Split what went out into messages, each with those that were brought back behind it.
+    """Split the sent messages into groups: a message and the hidden turns inserted after it.
 
     An answer that took several calls upstream is one message to the client: the first of its
     messages stands for that, and the others for nothing.
@@ -104,7 +104,7 @@ def _groups(sent: Sequence[Message]) -> Iterator[list[Message]]:
 
 
 def _on_new_bytes(group: list[Message], moved: Mapping[int, Message]) -> list[Message]:
-    """Return what went out for a message, with the cache marks that the client sets now."""
+    """Return the sent form of a message, with the cache marks that the client sets now."""
     first = group[0]
     replacement = REPLACEMENT.get(first)
     if replacement is None:
@@ -135,7 +135,7 @@ def take_up(
     hidden: Sequence[Kept],
     originals: Originals,
 ) -> Draft:
-    """Read a request and put what went out last time before what is new."""
+    """Read a request, and put the sent messages of the last one before the new messages."""
     if state is not None and state.refs and not options.opens:
         state = None  # refs are not shown without the tool that opens them
     if isinstance(body, Conversation):
@@ -148,14 +148,14 @@ def take_up(
     if is_valid(draft, model):
         return draft
     if state is not None and not validate(asked, model=model):
-        # What was sent before does not go with what the client added, such as a late result of a
-        # call that was taken out as unanswered. Its own request is whole: begin anew from that.
+        # The sent messages and the new ones are invalid together, such as a late result of a call
+        # that was removed as unanswered. The client's own request is valid: start from that.
         draft = _with_hidden(_replayed(asked, None), hidden, model, options.platform)
     return _mended(draft, model, options.platform, originals)
 
 
 def _replayed(asked: Conversation, state: FitState | None) -> Draft:
-    """What went out last time, and what the client has added since."""
+    """Return the sent messages of the last request, followed by the client's new ones."""
     known = len(state.asked.messages) if state is not None else 0
     if state is None:
         return Draft(asked, asked, UnchangedOrigins(len(asked.messages)))
@@ -171,11 +171,11 @@ def _replayed(asked: Conversation, state: FitState | None) -> Draft:
     return Draft(asked, now, origins, len(sent))
 
 
-# --- what the client never saw -------------------------------------------------------------------
+# --- hidden calls --------------------------------------------------------------------------------
 
 
 def _with_hidden(draft: Draft, hidden: Sequence[Kept], model: str, platform: str) -> Draft:
-    """Bring back the calls that the proxy answered itself, among what did not go out before."""
+    """Insert the calls that the proxy answered itself among the new messages."""
     hidden = [answer for answer in hidden if answer.dialect in ("", draft.now.dialect)]
     if not hidden:
         return draft
@@ -205,11 +205,11 @@ _CHAINED = Edit(
 )
 
 
-# --- what the provider would refuse --------------------------------------------------------------
+# --- repairs -------------------------------------------------------------------------------------
 
 
 def is_valid(draft: Draft, model: str) -> bool:
-    """Whether a request obeys the rules; behind what went out before, only what is new is read."""
+    """Return whether a request obeys the rules; after a sent prefix only new messages are read."""
     now, known = draft.now, draft.known
     if not known:
         return not validate(now, model=model)
@@ -222,10 +222,10 @@ def is_valid(draft: Draft, model: str) -> bool:
 
 
 def _mended(draft: Draft, model: str, platform: str, originals: Originals) -> Draft:
-    """Mend what can be mended; what cannot, the provider will name."""
+    """Repair what can be repaired; the provider names the rest."""
     mended = mend(draft.now, model)
     if not mended.actions or not mended.conversation.messages:
-        return draft  # of a request with nothing left in it, the provider says best what is wrong
+        return draft  # nothing is left of the request: the provider's error is the best answer
     if originals.would_lose(draft.now.messages, mended.conversation.messages):
         return draft  # nothing would bring it back
     return draft.changed(mended.conversation, _mending(draft, mended.actions, originals, platform))
@@ -265,7 +265,7 @@ _NUMBER = re.compile(r"\[(\d+)\]")
 
 
 def _reasons(actions: Sequence[Action], draft: Draft, start: int, stop: int) -> tuple[str, str]:
-    """What was mended in some of the client's messages, and which rules wanted it.
+    """Return the repairs of some of the client's messages, and the rules behind them.
 
     Paths name places as they were at that moment; where earlier messages went they have moved, so
     that all that was done is said where none is found.

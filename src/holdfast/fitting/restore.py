@@ -1,4 +1,4 @@
-"""Put back what someone asked to have whole, and keep it so.
+"""Put back messages that a user asked to have whole, and keep them whole.
 
 What was hidden is decided once and stands; only a person can have it otherwise, and says so by the
 names of the client's messages. From then on they go out as the client wrote them: no citation, and
@@ -22,23 +22,23 @@ from holdfast.wire import Message, validate
 from holdfast.wire.places import fingerprint
 
 HIDING = frozenset({"cite", "repeat", "fold", "shorten", "drop"})
-"""What can be put back: the edits after which the model sees less than the client sent."""
+"""Edits that can be undone: after them the model sees less than the client sent."""
 _PRIORITY = 85
-"""Below what is being answered, above the rules and the first question: it was asked for last."""
+"""Below the question being answered, above the rules and the first question."""
 
 
 def name_of(message: Message) -> str:
-    """What a message of the client is known by, whatever its cache marks do."""
+    """Return the name of a client message, which does not depend on its cache marks."""
     return fingerprint(message).hex()
 
 
 def is_kept(message: Message, whole: frozenset[str]) -> bool:
-    """Whether someone asked to have a message whole."""
+    """Return whether a user asked to have a message whole."""
     return name_of(own_of(message)) in whole
 
 
 def keeping(options: FitOptions) -> FitOptions:
-    """The same options, with what is to stay whole among what folding keeps."""
+    """Return the options with an anchor for the messages that stay whole."""
 
     def is_whole(message: Message, _: int, __: Sequence[Message]) -> bool:
         return is_kept(message, options.whole)
@@ -53,7 +53,7 @@ def keeping(options: FitOptions) -> FitOptions:
 
 
 def put_back(draft: Draft, whole: frozenset[str], measure: Measure) -> Draft:
-    """The request with the client's own messages in the place of what hid them.
+    """Return the request with the client's own messages in the place of their replacements.
 
     What the provider would refuse then stays as it is: thinking or calls that the client never saw
     may hang on it.
@@ -79,7 +79,7 @@ def put_back(draft: Draft, whole: frozenset[str], measure: Measure) -> Draft:
 
 
 def _hides(message: Message) -> bool:
-    """Whether the model sees less than the client sent in the place of a message."""
+    """Return whether a sent message shows less than the client's."""
     return any(edit.action in HIDING for edit in edits_of(message))
 
 
@@ -105,7 +105,7 @@ def _edit(
 
 
 def names_behind(state: FitState, ref: str) -> tuple[str, ...]:
-    """The client's messages that a ref stands for in what was sent; none if it stands nowhere."""
+    """Return the names of the client messages behind a ref in the sent request."""
     for message, (start, stop) in zip(state.sent.messages, state.origins, strict=True):
         refs = {*refs_of(message), *(edit.ref_id for edit in edits_of(message))}
         if ref in refs and _hides(message):
@@ -114,6 +114,6 @@ def names_behind(state: FitState, ref: str) -> tuple[str, ...]:
 
 
 def hidden_again(state: FitState, whole: frozenset[str]) -> frozenset[str]:
-    """Those of the messages wanted whole that are hidden in what is sent."""
+    """Return which of the messages to keep whole are hidden in the sent request."""
     hiding = (message for message in state.sent.messages if _hides(message))
     return whole.intersection(name_of(old) for message in hiding for old in originals_of(message))

@@ -1,4 +1,4 @@
-"""What fitting gives, and what it wants back with the next request."""
+"""The result of fitting, and the state that the next request needs."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from holdfast.wire.message import Window
 from holdfast.wire.running import RunningNote
 
 BY_ENDS = "cited a tool result by its ends"
-"""What an edit says of a content that could not be read in time, or within the memory for it."""
+"""Words of the edit for a content that could not be read in time or within its memory limit."""
 
 
 class FitState(msgspec.Struct, frozen=True):
-    """The two faces of the last request, and what stands between them; pass it back with the next.
+    """The asked and the sent form of the last request; pass it back with the next one.
 
-    Which edits stand is known by the messages that were sent: see trim/provenance.py.
+    The sent messages keep their edits: see trim/provenance.py.
     """
 
     asked: Conversation
     """The conversation as the client sent it."""
     sent: Conversation
-    """The conversation as it went out."""
+    """The conversation that was sent."""
     origins: Origins
     frame_edits: tuple[FrameEdit, ...] = ()
-    """What was changed around the messages."""
+    """Changes around the messages."""
     floor: int = 0
-    """What the last fold came down to: the next one waits until there is something to gain."""
+    """Tokens after the last fold: the next fold waits until there is enough to gain."""
     refs: bool = False
-    """Whether a ref stands in what was sent."""
+    """Whether the sent request shows a ref."""
     untold: tuple[str, ...] = ()
-    """Refs of the parts of digests in what was sent that no model's summary is quoted of."""
+    """Refs of the parts of sent digests without a quoted summary of a model."""
     told: Told = {}
     """Such summaries that are there by now. They are noted with one request and used by the next
     one that folds anyway, so that what goes out follows from the record alone: the moment at which
@@ -52,13 +52,13 @@ class FitState(msgspec.Struct, frozen=True):
 
     @property
     def folds(self) -> tuple[Fold, ...]:
-        """The digests in what was sent, and what each stands for."""
+        """The sent digests, each with the messages it replaces."""
         folds = map(fold_of, self.sent.messages)
         return tuple(fold for fold in folds if fold is not None)
 
     @property
     def held_bytes(self) -> int:
-        """About how much memory it takes."""
+        """Approximate bytes of memory."""
         bodies = len(self.asked.source or b"") + len(self.sent.written or b"")
         return bodies + _weight(self.asked, _ASKED) + _weight(self.sent, _SENT)
 
@@ -67,7 +67,7 @@ class FitState(msgspec.Struct, frozen=True):
         return self.sent.messages is self.asked.messages
 
     def let_go(self) -> None:
-        """Forget the texts of what was asked and never sent: citations stand in their place.
+        """Forget the texts of asked messages that citations replaced in the sent request.
 
         What was there last time and stands as it did was looked at then.
         """
@@ -87,18 +87,18 @@ class FitState(msgspec.Struct, frozen=True):
 
 
 def untold_in(messages: Sequence[Message]) -> tuple[str, ...]:
-    """Refs of the parts of digests that no model's summary is known of, in their order."""
+    """Return the refs of the parts of digests without a model's summary, in order."""
     folds = (fold for fold in map(fold_of, messages) if fold is not None)
     return tuple(part.ref_id for fold in folds for part in fold.parts if not part.told)
 
 
 def added(conversation: Conversation) -> tuple[Message, ...]:
-    """The messages that the request before did not have."""
+    """Return the messages that the previous request did not have."""
     return conversation.messages[len(conversation.extends) :]
 
 
 def _weight(conversation: Conversation, running: RunningNote[int]) -> int:
-    """What messages take beside the body they came in.
+    """Return the bytes that messages take beside the body they were read from.
 
     Those that were there last time weigh what they did when this request came: all texts that are
     not needed were let go by then.
@@ -115,7 +115,7 @@ def _asked_bytes(weight: int, messages: Sequence[Message]) -> int:
 
 
 def _own_bytes(weight: int, messages: Sequence[Message]) -> int:
-    """Of what was sent, the messages that are not the client's own."""
+    """Add the bytes of sent messages that are not the client's own."""
     return _asked_bytes(weight, [m for m in messages if REPLACEMENT.get(m) is not None])
 
 
@@ -141,20 +141,20 @@ class Fitted(msgspec.Struct, frozen=True):
     """A request that fits."""
 
     body: bytes
-    """Ready to send."""
+    """The bytes to send."""
     count: TokenCount
     limit: int
     edits: tuple[Edit, ...]
-    """What was done this time, and why; empty if nothing was."""
+    """Edits of this request with their reasons."""
     state: FitState
     contents: tuple[Content, ...] = ()
-    """Originals that left the request: they must be in a store before the body is sent. Those that
-    a session has stored come without their bytes."""
+    """Removed originals, which must be in a store before the body is sent. Those that a session has
+    stored are without their bytes."""
     asked_count: TokenCount | None = None
-    """The count of the request as the client asked it; None if it was sent as it came."""
+    """The count of the asked request; None if it was sent unchanged."""
     unclaimed: int = 0
-    """Tokens of the asked request that the client would not have sent without us: no saving is
-    claimed for them."""
+    """Tokens of the asked request that the client would not have sent without Holdfast: no saving
+    is claimed for them."""
     final: bool = False
     """Whether the model was asked to come to an end."""
     decisions: tuple[PlanEntry, ...] = ()
@@ -179,12 +179,12 @@ class Fitted(msgspec.Struct, frozen=True):
 
     @property
     def plan(self) -> tuple[PlanEntry, ...]:
-        """All that was decided about the request, and why: its edits, and what stays."""
+        """All decisions about the request with their reasons: edits, and results that stay."""
         return (*map(entry_of, self.edits), *self.decisions)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to tell the user."""
+        """Warnings for the user."""
         actions = {edit.action for edit in self.edits}
         told = []
         if any(edit.why == IN_PLACE for edit in self.edits):
@@ -208,7 +208,7 @@ class Fitted(msgspec.Struct, frozen=True):
 
 
 def unfold(state: FitState, fold: Fold) -> FitState:
-    """Put back what a digest stands for, for the next request."""
+    """Return the state with a digest's messages in its place, for the next request."""
     messages: list[Message] = []
     for message, (start, stop) in zip(state.sent.messages, state.origins, strict=True):
         if fold_of(message) == fold:
