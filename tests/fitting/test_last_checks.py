@@ -17,7 +17,7 @@ from holdfast.fitting import Fitted, fit, fold_history
 from holdfast.fitting.draft import standing_for
 from holdfast.store.records import Edit
 from holdfast.tokens import Calibration, ModelContextRegistry
-from holdfast.trim.chains import Trimmed
+from holdfast.trim.chains import TrimState
 from holdfast.trim.pieces import Bench, Piece
 from holdfast.wire import DIALECTS, Message
 
@@ -177,14 +177,14 @@ class Emptying:
     def estimate_savings(self, pieces: Sequence[Piece]) -> float:
         return pieces[0].tokens
 
-    def trim(self, pieces: list[Piece], target: float, bench: Bench) -> Trimmed:
+    def trim(self, pieces: list[Piece], target: float, bench: Bench) -> TrimState:
         del target
         first = pieces[0]
         raw = b'{"role": "user", "content": ""}'
         message = Message(raw, "user", DIALECTS[bench.dialect])
         edit = Edit(action="shorten", what="emptied a message", why="short", where="")
         empty = standing_for(message, first.messages, (edit,))
-        return Trimmed(
+        return TrimState(
             [msgspec.structs.replace(first, messages=(empty,), tokens=4), *pieces[1:]], (edit,)
         )
 

@@ -21,7 +21,7 @@ from holdfast.trim import (
     Piece,
     ProgressiveStrategy,
     SummarizationStrategy,
-    Trimmed,
+    TrimState,
     strategies,
 )
 from holdfast.trim.edits import fold
@@ -41,7 +41,7 @@ def pieces_from(body: dict[str, Any]) -> tuple[Conversation, list[Piece]]:
     return conversation, pieces_of(conversation, count(conversation), anchors, origins)
 
 
-def raw(trimmed: Trimmed) -> list[bytes]:
+def raw(trimmed: TrimState) -> list[bytes]:
     return [message.raw for piece in trimmed.pieces for message in piece.messages]
 
 
@@ -107,8 +107,8 @@ class Careless(FoldStrategy):
         super().__init__()
         self.harm = harm
 
-    def trim(self, pieces: list[Piece], *_: Any) -> Trimmed:
-        return Trimmed(self.harm(pieces), ())
+    def trim(self, pieces: list[Piece], *_: Any) -> TrimState:
+        return TrimState(self.harm(pieces), ())
 
 
 HARMS: dict[str, Callable[[list[Piece]], list[Piece]]] = {

@@ -19,7 +19,7 @@ from holdfast.trim import (
     ContextOptimizationEngine,
     FrozenHeadsTailsStrategy,
     Piece,
-    Trimmed,
+    TrimState,
 )
 from holdfast.trim.anchors import asks
 from holdfast.trim.chains import states
@@ -63,18 +63,18 @@ class Workshop:
         self.stored[name] = original
         return name
 
-    def ladder(self, target: float, strategy: str = "auto", **how: float) -> list[Trimmed]:
+    def ladder(self, target: float, strategy: str = "auto", **how: float) -> list[TrimState]:
         engine = ContextOptimizationEngine()
         return list(
             engine.ladder(self.pieces, target=target, bench=self.bench, strategy=strategy, **how)
         )
 
 
-def messages_of(state: Trimmed) -> list[Message]:
+def messages_of(state: TrimState) -> list[Message]:
     return [message for piece in state.pieces for message in piece.messages]
 
 
-def verbatim(state: Trimmed) -> set[bytes]:
+def verbatim(state: TrimState) -> set[bytes]:
     """Return the client's messages that are sent unchanged, each with its place."""
     places: set[bytes] = set()
     for piece in state.pieces:
@@ -87,7 +87,7 @@ def verbatim(state: Trimmed) -> set[bytes]:
     return places
 
 
-def spent(state: Trimmed) -> list[bytes]:
+def spent(state: TrimState) -> list[bytes]:
     return [message.raw for message in messages_of(state)]
 
 
@@ -126,7 +126,7 @@ def test_what_left_once_never_comes_back_further_down(
     dialect: str, script: Any, strategy: str
 ) -> None:
     shop = Workshop(WRITERS[dialect](script), dialect)
-    kept = verbatim(Trimmed(shop.pieces, ()))
+    kept = verbatim(TrimState(shop.pieces, ()))
     anchors = {(piece.anchor, piece.kind) for piece in shop.pieces if piece.anchored}
     for state in shop.ladder(0, strategy):
         assert verbatim(state) <= kept
@@ -150,7 +150,7 @@ def test_whatever_is_not_the_clients_own_says_why_and_where_it_can_be_opened(
                 assert explained.issuperset(map(id, edits_of(message)))
 
 
-def chosen(shop: Workshop, limit: float, strategy: str, **how: float) -> Trimmed | None:
+def chosen(shop: Workshop, limit: float, strategy: str, **how: float) -> TrimState | None:
     """As fit does it: the first that fits, from the low-water mark on."""
     ladder = shop.ladder(limit / 2, strategy, **how)
     return next((state for state in ladder if state.tokens <= limit), None)
@@ -168,7 +168,7 @@ def test_a_larger_budget_never_keeps_less_nor_fails_where_a_smaller_succeeds(
 ) -> None:
     shop = Workshop(WRITERS[dialect](script), dialect)
     total = sum(piece.tokens for piece in shop.pieces)
-    smaller: Trimmed | None = None
+    smaller: TrimState | None = None
     for share in sorted(shares):
         state = chosen(shop, total * share, strategy)
         if smaller is not None:
@@ -337,8 +337,8 @@ class Unwilling:
     def estimate_savings(self, _pieces: Any) -> float:
         return 0
 
-    def trim(self, pieces: list[Piece], _target: float, _bench: Bench) -> Trimmed:
-        return Trimmed(pieces, ())
+    def trim(self, pieces: list[Piece], _target: float, _bench: Bench) -> TrimState:
+        return TrimState(pieces, ())
 
 
 class Halving(Unwilling):
@@ -349,10 +349,10 @@ class Halving(Unwilling):
     def should_trim(self, tokens: float, limit: float) -> bool:
         return tokens > limit
 
-    def trim(self, pieces: list[Piece], target: float, bench: Bench) -> Trimmed:  # noqa: ARG002
+    def trim(self, pieces: list[Piece], target: float, bench: Bench) -> TrimState:  # noqa: ARG002
         middle = len(pieces) // 2
         older = fold(pieces[1:middle], bench)
-        return Trimmed([pieces[0], *([older] if older else []), *pieces[middle:]], ())
+        return TrimState([pieces[0], *([older] if older else []), *pieces[middle:]], ())
 
 
 @pytest.mark.parametrize("strategy", [Unwilling(), Halving()], ids=lambda s: s.name)

@@ -19,7 +19,7 @@ from holdfast.cite import CitingRules
 from holdfast.document.pasted import TextSpan, document_in
 from holdfast.errors import AnchorPreservationError
 from holdfast.fitting import FitOptions, Fitted, fit_request
-from holdfast.trim import Trimmed, long_texts
+from holdfast.trim import TrimState, long_texts
 from holdfast.trim.anchors import AnchorPreservationManager, lost_anchors, mark
 from holdfast.trim.excerpts import middle_cut
 from holdfast.trim.long_texts import CHARACTERS_PER_TOKEN
@@ -202,7 +202,7 @@ def test_a_larger_budget_keeps_at_least_as_much_of_every_text(
     ]
     shop = Workshop(written(dialect, *script, ("user", QUESTION)), dialect)
     total = sum(piece.tokens for piece in shop.pieces)
-    smaller: Trimmed | None = None
+    smaller: TrimState | None = None
     for share in sorted(shares):
         state = chosen(shop, total * share, "auto", most=total * share)
         if smaller is not None:
@@ -213,7 +213,7 @@ def test_a_larger_budget_keeps_at_least_as_much_of_every_text(
         smaller = state or smaller
 
 
-def shown(state: Trimmed) -> dict[int, int]:
+def shown(state: TrimState) -> dict[int, int]:
     """Return the characters of each of the client's messages that are sent, digests aside."""
     return {
         id(own_of(message)): len(message.span)

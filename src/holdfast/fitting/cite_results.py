@@ -23,7 +23,7 @@ from holdfast.fitting.options import FitOptions
 from holdfast.fitting.originals import Originals
 from holdfast.fitting.pointers import Above, pointed, stays, was_pointed
 from holdfast.fitting.policy import SHORT, Arrival, Decision, decide, rule_for
-from holdfast.fitting.reads import CiteRequest, Pending, PlanEntry, Steps, citations_of
+from holdfast.fitting.reads import CiteRequest, PendingReads, PlanEntry, Steps, citations_of
 from holdfast.fitting.restore import is_kept
 from holdfast.fitting.state import BY_ENDS
 from holdfast.fitting.uses import call_of, calls_before, scalars
@@ -295,7 +295,7 @@ class ResultCitations:
             edits = (*self._draft.edits, *self._edits)
             entries = (_planned_entry(*pair, index) for pair in zip(planned, requests, strict=True))
             decisions = (*self._draft.decisions, *self._decisions, *entries)
-            made = yield from citations_of(Pending(reads, edits, decisions))
+            made = yield from citations_of(PendingReads(reads, edits, decisions))
         answers = iter(made)
         all_made = [p.remainder or next(answers) for p in planned]
         return [one if one is not None and one.ref_id else None for one in all_made]

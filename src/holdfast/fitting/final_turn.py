@@ -13,7 +13,7 @@ from typing import Any
 from holdfast.errors import BudgetExceededError
 from holdfast.expand.tool import write as write_tool
 from holdfast.fitting.draft import Draft, because
-from holdfast.fitting.fold_history import Folded
+from holdfast.fitting.fold_history import FoldResult
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.originals import Originals
 from holdfast.guard import ContextGuard, TargetContextConfig
@@ -45,8 +45,8 @@ _NONE: dict[str, Any] = {
 
 
 def ended(
-    folded: Folded, measure: Measure, originals: Originals, *, debug: bool = False
-) -> Folded | None:
+    folded: FoldResult, measure: Measure, originals: Originals, *, debug: bool = False
+) -> FoldResult | None:
     """The request as a last one; None if it would not fit even so, or nothing was answered yet."""
     draft = folded.draft
     if not any(message.role == "assistant" for message in draft.now.messages):
@@ -62,7 +62,7 @@ def ended(
         counted = measure.count(last.now)
     if not measure.fits(counted):
         return None
-    return Folded(last, counted, folded.floor)
+    return FoldResult(last, counted, folded.floor)
 
 
 def _judged(
@@ -197,7 +197,7 @@ _NOTHING = {"type": "object", "properties": {}}
 # --- what cannot be --------------------------------------------------------------------------
 
 
-def cannot_fit(smallest: Folded, measure: Measure, originals: Originals) -> BudgetExceededError:
+def cannot_fit(smallest: FoldResult, measure: Measure, originals: Originals) -> BudgetExceededError:
     """What is in the way: tools that leave no room, anchors, or what may not be stored."""
     error = _too_large(smallest, measure)
     if originals.refused:
@@ -205,7 +205,7 @@ def cannot_fit(smallest: Folded, measure: Measure, originals: Originals) -> Budg
     return error
 
 
-def _too_large(smallest: Folded, measure: Measure) -> BudgetExceededError:
+def _too_large(smallest: FoldResult, measure: Measure) -> BudgetExceededError:
     asked = smallest.draft.asked
     untouched = measure.count(asked)
     # Where little can leave, the tool that opens it takes more than it gives.

@@ -28,12 +28,12 @@ from holdfast.fitting.options import FitOptions
 from holdfast.fitting.originals import Originals
 from holdfast.fitting.pointers import pointed, without_unnamed
 from holdfast.fitting.policy import SHORT, Arrival, Decision, rule_for
-from holdfast.fitting.reads import CiteRequest, Pending, Steps, citations_of
+from holdfast.fitting.reads import CiteRequest, PendingReads, Steps, citations_of
 from holdfast.fitting.tool_offers import offer, offer_in_front
 from holdfast.fitting.uses import scalars, use_of
 from holdfast.tokens import TokenCount
 from holdfast.trim.anchors import AnchorPreservationManager, asks
-from holdfast.trim.chains import Trimmed
+from holdfast.trim.chains import TrimState
 from holdfast.trim.documents import DocumentCitations, DocumentRequest, UnreadDocumentsError
 from holdfast.trim.engine import ContextOptimizationEngine
 from holdfast.trim.long_texts import question_of
@@ -45,7 +45,7 @@ from holdfast.wire.message import result_texts
 from holdfast.wire.rules.rule import check_at
 
 RECENT = 8
-"""Exchanges at the end whose results stay: what an agent is at work with. A choice, not learnt."""
+"""Last exchanges whose results stay: the agent works with them. A choice, not learnt."""
 LEAST_SAVED = 100
 """Tokens that a citation must save. An early result that hardly gives anything would move the
 place where the prefix breaks to the front of the request."""
@@ -89,7 +89,7 @@ def _older_decision(
 
 
 def _is_own(text: str, message: Message) -> bool:
-    """Whether a result is as the client sent it: what was shortened gave way before."""
+    """Return whether a result is as the client sent it: a shortened one was cited before."""
     own = own_of(message)
     if own is message:
         return True
@@ -99,7 +99,7 @@ def _is_own(text: str, message: Message) -> bool:
 
 
 def _older(now: Conversation, options: FitOptions) -> list[int]:
-    """The messages before the last exchanges that nobody wants to be kept."""
+    """Return the messages before the last exchanges that are no anchors."""
     recent = now.exchanges[-RECENT:]
     stop = recent[0].start if recent else 0
     anchors = AnchorPreservationManager(options.anchors).identify(now.messages)
@@ -108,14 +108,14 @@ def _older(now: Conversation, options: FitOptions) -> list[int]:
 
 
 def _edited_files(now: Conversation) -> set[str]:
-    """The names of files that were edited in the last exchanges."""
+    """Return the names of files that were edited in the last exchanges."""
     calls = (call for e in now.exchanges[-RECENT:] for m in e.messages for call in m.calls)
     edits = (call for call in calls if use_of(call.name, call.arguments) == "edit")
     return {name for call in edits for name in _files(call.arguments)}
 
 
 def _files(arguments: object) -> Iterator[str]:
-    """The names of files in a call's arguments, without their folders: one may say more of them."""
+    """Yield the names of files in a call's arguments, without folders: paths may differ."""
     for words in scalars(arguments):
         yield from _FILE.findall(words)
 
@@ -131,22 +131,22 @@ _TIGHT = 0.05
 shared_engine = ContextOptimizationEngine()
 
 
-class Folded(NamedTuple):
-    """A request, and whether all was done for it that could be."""
+class FoldResult(NamedTuple):
+    """A request after folding."""
 
     draft: Draft
     counted: TokenCount
     floor: int
-    """What the last fold came down to."""
+    """Tokens after the last fold."""
     fits: bool = True
     exhausted: bool = False
-    """Nothing more may go, and what is left leaves hardly any room."""
-    trimmed: Trimmed | None = None
-    """The pieces that are left, where some went."""
+    """Whether nothing more may leave and there is hardly any room."""
+    trimmed: TrimState | None = None
+    """The remaining pieces, if some were removed."""
 
     @property
     def must_end(self) -> bool:
-        """Whether it does not fit, or only so that another result could not be shown."""
+        """Whether it does not fit, or has no room for another result."""
         now = self.draft.now
         in_a_loop = bool(now.messages) and bool(now.messages[-1].results)
         return not self.fits or (self.exhausted and bool(now.tools) and in_a_loop)
@@ -159,11 +159,11 @@ def fold(
     floor: int,
     originals: Originals,
     told: Told,
-) -> Steps[Folded]:
-    """Bring a request within the limit if folding can, and as low as it is worth while at it.
+) -> Steps[FoldResult]:
+    """Fold a request to its limit if that is possible, and then as low as it pays.
 
-    What models have `told` of messages that were folded before is quoted where these are folded
-    again; it is no reason to fold.
+    Summaries of models in `told` are quoted where their messages are folded again; they are no
+    reason to fold.
     """
     counted = measure.count(draft.now)
     size = measure.size(counted)
@@ -175,12 +175,12 @@ def fold(
     # overflows, as coding agents do. A fold before that writes the cache anew and may never pay.
     due = went_on and high and gain > LEAST_GAIN * measure.most and not measure.by_bound
     if not due and measure.fits(counted):
-        return Folded(draft, counted, floor)
+        return FoldResult(draft, counted, floor)
     offered = offer(without_unnamed(draft), options, new=True)  # what leaves has a ref
     cited = offered
     if options.cites:
         cited = yield from cite_older(offered, options, originals)
-    smallest = Folded(cited, measure.count(cited.now), floor, fits=False)
+    smallest = FoldResult(cited, measure.count(cited.now), floor, fits=False)
     enough = (options.high_water - LEAST_GAIN) * measure.most
     if len(cited.edits) > len(offered.edits) and measure.size(smallest.counted) <= enough:
         return smallest._replace(fits=True)
@@ -195,11 +195,11 @@ def fold(
             assert documents is not None  # noqa: S101 - only they raise it
             yield from documents.read(unread.requests)
     if folded.draft.edits in (cited.edits, unfolded.edits) and measure.fits(counted):
-        return Folded(draft, counted, floor)  # there is nothing that may go, and no need to
+        return FoldResult(draft, counted, floor)  # there is nothing that may go, and no need to
     return folded
 
 
-def _descend(steps: Iterator[Folded], smallest: Folded, measure: Measure) -> Folded:
+def _descend(steps: Iterator[FoldResult], smallest: FoldResult, measure: Measure) -> FoldResult:
     """Return the first of ever smaller requests that fits, else the last one.
 
     It is exhausted if it fits only just, and no later one leaves more room either.
@@ -225,8 +225,8 @@ def _steps(  # noqa: PLR0913 - what a ladder is made with
     told: Told,
     *,
     documents: DocumentCitations | None,
-) -> Iterator[Folded]:
-    """Ever smaller requests, from the first that may reach the target on."""
+) -> Iterator[FoldResult]:
+    """Yield ever smaller requests, beginning with the first that may reach the target."""
     counted = measure.count(draft.now)
     anchors = AnchorPreservationManager(options.anchors).identify(draft.now.messages)
     pieces = pieces_of(draft.now, counted, anchors, draft.origins)
@@ -254,7 +254,7 @@ def _steps(  # noqa: PLR0913 - what a ladder is made with
         messages = tuple(message for piece in trimmed.pieces for message in piece.messages)
         smaller = draft.with_messages(messages, *trimmed.edits)
         if keeps_rules(draft.now, smaller.now, measure.model):
-            yield Folded(smaller, measure.count(smaller.now), 0, trimmed=trimmed)
+            yield FoldResult(smaller, measure.count(smaller.now), 0, trimmed=trimmed)
 
 
 def estimated_savings(conversation: Conversation, counted: TokenCount) -> dict[str, int]:
@@ -286,7 +286,9 @@ class _Documents(DocumentCitations):
         requests = [one for one in dict.fromkeys(upcoming) if one not in self][: self._batch]
         self._batch *= 2
         reads = tuple(map(self._request, requests))
-        made = yield from citations_of(Pending(reads, self._draft.edits, self._draft.decisions))
+        made = yield from citations_of(
+            PendingReads(reads, self._draft.edits, self._draft.decisions)
+        )
         for request, citation in zip(requests, made, strict=True):
             if citation is None:
                 self._originals.refused = True

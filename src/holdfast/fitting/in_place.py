@@ -24,7 +24,7 @@ from holdfast.expand.tool_search import offered_pair
 from holdfast.expand.turn_recall import recall_tool
 from holdfast.fitting.cite_results import openers
 from holdfast.fitting.draft import Draft
-from holdfast.fitting.fold_history import Folded, keeps_rules
+from holdfast.fitting.fold_history import FoldResult, keeps_rules
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.options import FitOptions
 from holdfast.fitting.originals import Originals
@@ -49,11 +49,11 @@ _LEAVING_OUT = frozenset({"shorten", "drop"})
 
 def shorten_in_place(
     draft: Draft, measure: Measure, options: FitOptions, originals: Originals
-) -> Folded:
+) -> FoldResult:
     """Return the longest version of the request that fits, or the shortest if none does."""
     counted = measure.count(draft.now)
     if measure.fits(counted):
-        return Folded(draft, counted, 0)
+        return FoldResult(draft, counted, 0)
     went_on = 0 < draft.known < len(draft.now.messages)
     restored = tuple(o for message in draft.now.messages for o in _originals(message))
     states = _States(draft.with_messages(restored), measure, options, originals)
@@ -97,24 +97,24 @@ class _States:
         self._parts = InPlace(pieces_of(draft.now, counted, anchors, draft.origins), bench)
         self._size = measure.size(counted)
         self._gone = [0.0, *accumulate(self._parts.sizes)]
-        self._seen: dict[int, Folded] = {}
+        self._seen: dict[int, FoldResult] = {}
 
     @property
     def most(self) -> int:
         """Maximum number of parts that can be left out."""
         return len(self._gone) - 1
 
-    def at(self, number: int) -> Folded:
+    def at(self, number: int) -> FoldResult:
         """Return the request without its first `number` parts in the order of removal."""
         if number not in self._seen:
             trimmed = self._parts.state(number)
             messages = tuple(message for piece in trimmed.pieces for message in piece.messages)
             smaller = self._draft.with_messages(messages, *trimmed.edits)
             counted = self._measure.count(smaller.now)
-            self._seen[number] = Folded(smaller, counted, 0, trimmed=trimmed)
+            self._seen[number] = FoldResult(smaller, counted, 0, trimmed=trimmed)
         return self._seen[number]
 
-    def largest_within(self, target: int) -> Folded | None:
+    def largest_within(self, target: int) -> FoldResult | None:
         """Return the longest valid version of at most `target` tokens; None if there is none."""
         number = self._fewest(target)
         step = 1

@@ -18,10 +18,10 @@ from holdfast.document.pasted import LONGEST_QUESTION, question_in
 from holdfast.expand.content_match import ContentMatch, MatchRules, has_own_words, term_worths
 from holdfast.faults import logged_faults
 from holdfast.fitting.draft import Draft, standing_for
-from holdfast.fitting.fold_history import Folded
+from holdfast.fitting.fold_history import FoldResult
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.options import FitOptions
-from holdfast.fitting.reads import MatchRequest, Pending, Steps, matches_of
+from holdfast.fitting.reads import MatchRequest, PendingReads, Steps, matches_of
 from holdfast.fitting.state import FitState
 from holdfast.search.passages import hits_by_text
 from holdfast.search.query import Term, terms
@@ -87,7 +87,7 @@ class Candidate(NamedTuple):
     shown_by: Message
 
 
-def open_ahead(folded: Folded, options: FitOptions, measure: Measure) -> Steps[Folded]:
+def open_ahead(folded: FoldResult, options: FitOptions, measure: Measure) -> Steps[FoldResult]:
     """Append the passage that the last message asks for; return the same if none clearly does.
 
     What does not fit beside everything else is left out. An internal error opens nothing.
@@ -151,7 +151,7 @@ def _opened(draft: Draft, options: FitOptions, measure: Measure) -> Steps[Draft 
     if not reads:
         return None
     requests = tuple(request for request, _ in reads)
-    matches = yield from matches_of(Pending(requests, draft.edits, draft.decisions))
+    matches = yield from matches_of(PendingReads(requests, draft.edits, draft.decisions))
     candidates = [
         Candidate(request.ref_id, match, shown_by)
         for (request, shown_by), match in zip(reads, matches, strict=True)

@@ -19,7 +19,7 @@ from holdfast.cite import CitingRules
 from holdfast.fitting.options import HIGH_WATER, LOW_WATER, FitOptions
 from holdfast.fitting.reads import (
     Answer,
-    Pending,
+    PendingReads,
     PlanEntry,
     ReadRequest,
     Steps,
@@ -74,7 +74,7 @@ class FitPlan:
         # A generator runs once: to finish a plan again, its steps run from the beginning.
         self._steps: Steps[Fitted] | None = steps
         self._fitted: Fitted | None = None
-        self._pending: Pending | None = None
+        self._pending: PendingReads | None = None
         try:
             self._pending = steps.send(answers[-1]) if answers else next(steps)
             self.reads = self._pending.reads

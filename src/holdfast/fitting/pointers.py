@@ -1,7 +1,7 @@
-"""Point from a result to lines that stand above, in the place of sending them once more.
+"""Replace lines of a result that an earlier result has by a pointer to it.
 
-Nothing is hidden by it: what is left out stands in an earlier result as the model is sent that,
-verbatim and in a row. It depends on the messages before the result alone, so that the same
+Nothing is hidden: the lines are in an earlier result as it is sent to the model, verbatim and
+consecutive. It depends on the messages before the result alone, so that the same
 conversation gets the same; what was decided is replayed. When a result that is pointed to gives way
 later, the pointer stays as it went out: it opens its own original.
 """
@@ -39,23 +39,23 @@ LEAST_SAVED = 150
 """Tokens: a reader has to look up for what our lines stand for, and that must pay. Over all
 recordings 60 would save 0.001 more of the cost, with a third more pointers."""
 _MOST_MESSAGES = 2_000
-"""Before a result are looked at: of a hundred thousand the first are far away for a reader too."""
+"""Messages before a result that are searched: earlier ones are far away for a reader too."""
 _LARGE = 4 * LONGEST
 """Bytes of a message that is not read again for the lines in it."""
 _CLEARING = (b'"clear_tool_uses', b'"compact')
 """How a request asks for that: Anthropic's context editing and compaction, OpenAI's compaction. A
 tool of such a name is taken for it, which costs no more than a pointer."""
 _PLACE_CHARACTERS = 60
-"""Of an argument, to tell one call from another."""
+"""Characters of an argument, which distinguish calls."""
 
 
 def stays(request: Conversation) -> bool:
-    """Whether what is sent stays before the model: a provider may be asked to clear old results."""
+    """Return whether sent messages stay visible: a provider may be asked to clear results."""
     return not any(words in request.frame.hollow for words in _CLEARING)
 
 
 class Above:
-    """The lines that stand before each place of a request, followed from message to message.
+    """The lines before each place of a request, collected from message to message.
 
     Those of messages that are new are gathered once, for a request that is seen for the first time
     may bring hundreds of results; those of messages that went out before are looked through for the
@@ -80,7 +80,7 @@ class Above:
         *,
         with_ref: bool = True,
     ) -> Citation | None:
-        """Return a result without the lines that stand above; None if that saves too little.
+        """Return a result without the lines of earlier results; None if that saves too little.
 
         Places are asked for from first to last. Without `with_ref` the result shows no ref: the
         request has no tool that could open it.
@@ -117,7 +117,7 @@ class Above:
         return citation if saved >= LEAST_SAVED else None
 
     def _places(self, wanted: set[int], messages: Sequence[Message], n: int) -> Places:
-        """Where lines that are wanted stand before a result."""
+        """Return the places of lines in earlier results."""
         for place in range(self._read, n):
             for number, of_result in enumerate(_hashes(messages[place])):
                 self._new.update(dict.fromkeys(of_result, (place, number)))
@@ -186,7 +186,7 @@ class Above:
 
 
 def was_pointed(citation: Citation, messages: Sequence[Message]) -> bool:
-    """Whether a pointer stood for this very content before: who asks once more wants to see it."""
+    """Return whether a pointer replaced this content before: then the model wants to see it now."""
     return any(
         edit.action == "repeat" and edit.ref_id == citation.ref_id
         for message in messages[-_MOST_MESSAGES:]
@@ -195,7 +195,7 @@ def was_pointed(citation: Citation, messages: Sequence[Message]) -> bool:
 
 
 def pointed(message: Message) -> Message:
-    """The client's message whose results point above; any other message itself."""
+    """Return the client's form of a message whose results point above; any other message itself."""
     replacement = REPLACEMENT.get(message)
     if replacement is None or {edit.action for edit in replacement.edits} != {"repeat"}:
         return message
@@ -230,13 +230,13 @@ _HASHES: SingleNote[tuple[Hashes, ...]] = SingleNote("hashes of lines")
 
 
 def _stands(lines: Sequence[str], messages: Sequence[Message], source: Source, at: int) -> bool:
-    """Whether lines really stand there, and not only others of the same hashes."""
+    """Return whether the lines are really there, and not others with the same hashes."""
     text = [text for _, _, text in result_texts(messages[source[0]])][source[1]]
     return text.split(line_end(text))[at : at + len(lines)] == lines
 
 
 def _words(call: ToolCall | None, result: ToolResult) -> str:
-    """A result in words: its tool, and what that was asked."""
+    """Return a result in words: its tool and the longest argument."""
     tool = result.name or (call.name if call is not None else "") or "a tool"
     arguments = scalars(call.arguments) if call is not None else []
     asked = " ".join(max(arguments, key=len, default="").split())

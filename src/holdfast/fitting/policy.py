@@ -35,7 +35,7 @@ bytes: hardly a threshold is near, and who cites it counts it, in a worker if ne
 
 
 class Coefficients(msgspec.Struct, frozen=True, kw_only=True):
-    """The numbers of the policy; `python -m benchmarks regret` says what they come to.
+    """The numbers of the policy; `python -m benchmarks regret` shows their effect.
 
     They are from the recorded agents of the dev half (531 conversations of six sources), where a
     result counts as needed if a later turn of the assistant repeats 24 characters of what a
@@ -48,7 +48,7 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True):
     prefix: float = 30_000.0
     """Tokens that an extra call reads again: a request of an agent in the middle of its work."""
     patience: float = 17_500.0
-    """What an extra call is worth beside its tokens, in tokens of plain input: someone waits, and
+    """Cost of an extra call beside its tokens, in tokens of plain input: someone waits, and
     an agent may do without instead of asking. With it a sure need is worth 6,300 tokens where
     cached input costs a tenth. The engine over all recordings, own window, without what stands
     above already: 0.807 of the cost, 0.13 results of a conversation missed, 0.08 of a coding
@@ -57,7 +57,7 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True):
     ample: float = 0.33
     """Share of the room before a fold that one result may take. In windows of 16,000 tokens a
     quarter costs 0.692 with 1.59 needs a conversation, a third 0.692 with 1.46, a half 0.716 with
-    1.42; half of the window, whatever stands in it, 0.706 with 1.57 (every sixth recording)."""
+    1.42; half of the whole window 0.706 with 1.57 (every sixth recording)."""
     share: float = 0.035
     """Share of the window that a result may take where its filling is not known: 7,000 tokens of
     200,000. It also says how large a citation may be."""
@@ -74,13 +74,13 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True):
     together. On 19 bash agents 0.5 missed 0.16 and cost 0.985, this 0.05 and 0.980; the only two
     values tried, and chosen on the sample that docs/discussions/policy.md reports."""
     shown: float = 0.5
-    """Share of what a result may take that its citation may."""
+    """Share of a result's allowance that its citation may take."""
     again: float = 0.25
-    """Share of the room that a content may take which was cited and is asked for once more."""
+    """Share of the room that a cited content may take when it is requested again."""
     needs: Mapping[str, float]
-    """How often a result is needed after all, by what it was asked for: see uses.py."""
+    """How often a result is needed after all, by its use: see uses.py."""
     needs_by_kind: Mapping[str, float]
-    """The same by kind of content, where the call does not tell what it is for."""
+    """The same by kind of content, if the call does not tell the use."""
     needs_else: float = 0.40
 
 
@@ -126,7 +126,7 @@ _DATA_KINDS = frozenset({"log", "json_rows", "csv", "sql_dump"})
 
 
 class Arrival:
-    """A tool result when it arrives; what takes time to know is found out when it is asked for."""
+    """A tool result on arrival; values that take time are computed on first use."""
 
     def __init__(
         self,
@@ -141,33 +141,33 @@ class Arrival:
         self.tool = tool
         self.arguments = arguments
         self.is_again = is_again
-        """It was cited before in this conversation, and nowhere stands whole."""
+        """Whether it was cited before in this conversation and is whole nowhere."""
         if kind:
             self.kind = kind
         self.remainder: Citation | None = None
-        """It without what stands above, where that is sent in its place."""
+        """The result without its repeated lines, if that is sent in its place."""
 
     @functools.cached_property
     def use(self) -> str:
-        """What it was asked for, as its call tells; empty if that does not."""
+        """Its use, as the call tells; empty if the call does not."""
         return use_of(self.tool, self.arguments)
 
     @functools.cached_property
     def tokens(self) -> int:
-        """About how many tokens it has; exactly, where a threshold may be near."""
+        """Approximate tokens; exact where a threshold may be near."""
         if len(self.text) <= _COUNTED:
             return shared.count(VOCABULARY, self.text)
         return sum(map(len, canonical_parts(self.text))) // 4
 
     @property
     def known_tokens(self) -> int:
-        """About how many tokens it has, as far as they were counted: for reports."""
+        """Approximate tokens for reports, counted only if that was done before."""
         counted: int | None = self.__dict__.get("tokens")
         return len(self.text) // 4 if counted is None else counted
 
     @functools.cached_property
     def kind(self) -> str:
-        """What its content looks like."""
+        """The kind of its content."""
         data = self.text[:_COUNTED].encode("utf-8", "surrogatepass")
         return kind_of(Source(data, tool=self.tool))
 
@@ -176,20 +176,20 @@ class Arrival:
 
 
 class Pressure(NamedTuple):
-    """How much room there is at a place of a conversation, and what its tokens cost there."""
+    """The room at a place of a conversation, and the cost of tokens there."""
 
     window: int
-    """Most input tokens of a request."""
+    """Maximum input tokens of a request."""
     before: int = 0
-    """About how many tokens stand before the result, as they are sent."""
+    """Approximate tokens before the result, as they are sent."""
     read: float = 0.1
-    """What reading a token from the vendor's cache costs, in tokens of plain input; 1: no cache."""
+    """Cost of a token read from the provider's cache, in tokens of plain input; 1: no cache."""
     write: float = 1.25
-    """What a token costs when it is sent for the first time."""
+    """Cost of a token that is sent for the first time."""
     opened: int = 0
     """How often the model has opened a ref in this conversation."""
     opening: float = 0.0
-    """What it costs to offer the tool that opens refs, in tokens of plain input; 0: it is there."""
+    """Cost of offering the tool that opens refs, in tokens of plain input; 0: it is offered."""
     sees_window: bool = True
     """Whether it is known what else is in the window: an MCP gateway does not see it."""
     own_window: bool = False
@@ -207,16 +207,16 @@ class Pressure(NamedTuple):
 
     @property
     def fill(self) -> float:
-        """How full the window is."""
+        """The share of the window that is used."""
         return self.before / max(1, self.window)
 
 
 class Decision(NamedTuple):
-    """What becomes of a result."""
+    """The decision about a result."""
 
     action: Action
     reason: str = ""
-    """For the record: why. Never a word of its content."""
+    """The reason, for the record. Never a word of its content."""
     threshold: int = 0
     """Tokens up to which it would have stayed whole."""
     room: int = 0
@@ -239,7 +239,7 @@ def decide(
     rules: CitingRules,
     coefficients: Coefficients = COEFFICIENTS,
 ) -> Decision:
-    """Whether a result stays whole or is cited, and why."""
+    """Return whether a result stays whole or is cited, and why."""
     rule = rule_for(arrival.tool, rules)
     if rule == "never":
         return _NEVER
@@ -260,7 +260,7 @@ def decide(
 def _weighed(
     arrival: Arrival, pressure: Pressure, rules: CitingRules, numbers: Coefficients
 ) -> Decision:
-    """Cite what there is no room for; with ample room, only what pays and is not worked on."""
+    """Cite results without room; with ample room, only those that pay and are not worked on."""
     share = _share(pressure, rules, numbers)
     # A power of two: how large a citation is need not change with every token that stands before.
     shown = 1 << int(share * numbers.shown).bit_length() >> 1
@@ -284,14 +284,14 @@ def _weighed(
 
 
 def _is_worked_on(arrival: Arrival) -> bool:
-    """Whether the agent is about to work on a result, as its call or its content tells."""
+    """Return whether the agent is about to work on a result, by its call or its content."""
     if not arrival.use:
         return arrival.kind in _WORKED_ON_KINDS
     return arrival.use in WORKED_ON and not (arrival.use == "read" and arrival.kind in _DATA_KINDS)
 
 
 def _pays(arrival: Arrival, pressure: Pressure, rules: CitingRules, numbers: Coefficients) -> bool:
-    """Whether the tokens saved in this request pay for the tool and for the expected openings."""
+    """Return whether the tokens saved now pay for the tool and for the expected openings."""
     need = _need(arrival, numbers)
     prefix = (need * numbers.openings + pressure.opened) * pressure.read * pressure.before
     pages = (need + pressure.opened) * pressure.write * numbers.pages
@@ -299,13 +299,13 @@ def _pays(arrival: Arrival, pressure: Pressure, rules: CitingRules, numbers: Coe
 
 
 def _saved(arrival: Arrival, pressure: Pressure, rules: CitingRules) -> float:
-    """What citing a result saves in the request that brings it, in tokens of plain input."""
+    """Return the tokens of plain input that citing a result saves in its first request."""
     citation = allowance(arrival.tokens, arrival.kind, rules.most_tokens, rules.most_tokens)
     return pressure.write * (arrival.tokens - citation)
 
 
 def _over(arrival: Arrival, threshold: int, reason: str) -> Decision:
-    """Cite what has more tokens than a rule allows."""
+    """Cite a result with more tokens than a rule allows."""
     if _is_at_most(arrival, threshold):
         return Decision("whole", f"at most {threshold:,} tokens")
     return Decision("cite", reason, threshold)
@@ -320,14 +320,14 @@ def _is_at_most(arrival: Arrival, tokens: float) -> bool:
 
 
 def _crowding(arrival: Arrival, pressure: Pressure, numbers: Coefficients) -> str:
-    """Why there is no room for a result."""
+    """Return the reason why there is no room for a result."""
     if pressure.fill > numbers.calm:
         return f"the window is {pressure.fill:.0%} full"
     return f"it would take {arrival.tokens / max(1, pressure.window):.1%} of the window"
 
 
 def _room(share: float, pressure: Pressure, rules: CitingRules, numbers: Coefficients) -> float:
-    """Tokens that a result may take of the window, whatever it is."""
+    """Return the tokens that any result may take of the window."""
     if rules.share is not None or not pressure.sees_window:
         return share
     return max(share, numbers.ample * (pressure.full * pressure.window - pressure.before))
@@ -348,14 +348,14 @@ def _share(pressure: Pressure, rules: CitingRules, numbers: Coefficients) -> flo
 
 
 def _worth(need: float, pressure: Pressure, numbers: Coefficients) -> float:
-    """Tokens up to which it costs more to hide a result than to keep it."""
+    """Return the tokens up to which it costs more to hide a result than to keep it."""
     call = numbers.patience + pressure.read * max(numbers.prefix, pressure.before)
     keeping = pressure.write + pressure.read * numbers.turns
     return need * call / keeping
 
 
 def _need(arrival: Arrival, numbers: Coefficients) -> float:
-    """How likely a result is to be needed."""
+    """Return how likely a result is to be needed."""
     need = numbers.needs.get(arrival.use)
     if need is None:
         need = numbers.needs_by_kind.get(arrival.kind, numbers.needs_else)
@@ -370,7 +370,7 @@ def _least_need(numbers: Coefficients) -> float:
 
 
 def rule_for(tool: str, rules: CitingRules) -> ToolRule:
-    """What the rules say of a tool: under its own name, else under the first pattern it matches."""
+    """Return the rule for a tool: by its own name, else by the first pattern that matches."""
     if not rules.tools:
         return rules.policy
     by_name = (rule for name, rule in rules.tools if name == tool)
@@ -379,12 +379,12 @@ def rule_for(tool: str, rules: CitingRules) -> ToolRule:
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a name, of a tool or a model, is like a pattern with `*` and `?`."""
+    """Return whether the name of a tool or a model matches a pattern with `*` and `?`."""
     return bool(_compiled(pattern).fullmatch(name))
 
 
 @functools.lru_cache(maxsize=256)
 def _compiled(pattern: str) -> Any:
-    """A pattern with `*` and `?`. RE2 takes linear time, whatever a header says."""
+    """Compile a pattern with `*` and `?`. RE2 takes linear time for any pattern in a header."""
     signs = {"*": ".*", "?": "."}
     return re2.compile("(?s)" + "".join(signs.get(sign) or re2.escape(sign) for sign in pattern))

@@ -1,8 +1,8 @@
 """Contents that fitting needs somebody to read: requests and answers as values, never a callback.
 
 Reading a content of megabytes takes a worker process and a deadline, which are not for pure code.
-So a step of fitting that needs a citation yields a `Pending` with the requests and goes on with the
-answers that are sent to it. Whoever drives it decides where the reading is done.
+So a step of fitting that needs a citation yields `PendingReads` with the requests and continues
+with the answers that are sent to it. Its caller decides where the contents are read.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ Answer = Citation | ContentMatch | None
 """What became of a request; None where the content may not leave, or could not be matched."""
 
 
-class Pending(msgspec.Struct, frozen=True):
+class PendingReads(msgspec.Struct, frozen=True):
     """What must be read before fitting goes on, and what is decided by then."""
 
     reads: tuple[ReadRequest, ...]
@@ -85,7 +85,7 @@ class Pending(msgspec.Struct, frozen=True):
     """Decisions whose edit needs the answers, and results that stay whole."""
 
 
-Steps = Generator[Pending, Sequence[Answer], T]
+Steps = Generator[PendingReads, Sequence[Answer], T]
 """Steps of fitting: they yield what must be read, are sent the answers, and return their result."""
 
 
@@ -94,13 +94,13 @@ def entry_of(edit: Edit) -> PlanEntry:
     return PlanEntry(edit.action, edit.what, edit.why, edit.where, edit.from_tokens, edit.to_tokens)
 
 
-def citations_of(pending: Pending) -> Steps[list[Citation | None]]:
+def citations_of(pending: PendingReads) -> Steps[list[Citation | None]]:
     """Have contents cited; return a citation for each, None for one that may not leave."""
     answers = yield pending
     return [answer if isinstance(answer, Citation) else None for answer in answers]
 
 
-def matches_of(pending: Pending) -> Steps[list[ContentMatch | None]]:
+def matches_of(pending: PendingReads) -> Steps[list[ContentMatch | None]]:
     """Have contents searched; return a match for each, None for one that was not searched."""
     answers = yield pending
     return [answer if isinstance(answer, ContentMatch) else None for answer in answers]

@@ -15,7 +15,7 @@ import msgspec
 from holdfast.fitting.cite_results import cite_arrivals, expansion_tool
 from holdfast.fitting.draft import Draft
 from holdfast.fitting.final_turn import cannot_fit, ended
-from holdfast.fitting.fold_history import Folded, fold
+from holdfast.fitting.fold_history import FoldResult, fold
 from holdfast.fitting.found_tools import goes_on
 from holdfast.fitting.in_place import shorten_in_place, shortens_in_place, uses_tools
 from holdfast.fitting.measure import Measure
@@ -131,7 +131,7 @@ def fit_steps(basis: Basis) -> Steps[Fitted]:
 
 
 def _fitted(  # noqa: PLR0913 - all that was found out, once
-    folded: Folded,
+    folded: FoldResult,
     options: FitOptions,
     state: FitState | None,
     originals: Originals,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.fitting.draft import because
-from holdfast.fitting.fold_history import Folded
+from holdfast.fitting.fold_history import FoldResult
 from holdfast.fitting.measure import Measure
 from holdfast.fitting.state import FitState
 from holdfast.store.records import Edit
@@ -26,7 +26,7 @@ _SWITCHED_OFF = Edit(
 )
 
 
-def unbind(folded: Folded, state: FitState | None, measure: Measure) -> Folded:
+def unbind(folded: FoldResult, state: FitState | None, measure: Measure) -> FoldResult:
     """Take out the thinking behind the first place that is not as the model saw it."""
     draft = folded.draft
     if not is_bound(measure.model, draft.asked.rest):

@@ -81,26 +81,26 @@ def _sent_definition(draft: Draft, state: FitState | None, name: str) -> dict[st
 
 
 def takes_tool(request: Conversation) -> bool:
-    """Whether there is room for one more: OpenAI's chat ends at 128, whatever they look like."""
+    """Return whether one more tool is allowed: OpenAI's chat takes at most 128."""
     tools = request.rest.get("tools")
     full = isinstance(tools, list) and len(tools) >= MOST_TOOLS
     return not (full and request.dialect == "openai-chat")
 
 
 class OfferPlan(NamedTuple):
-    """How the tool that opens refs comes into a request."""
+    """How the tool that opens refs is offered in a request."""
 
     early: bool = False
-    """It stands among the tools before there is anything to open."""
+    """Whether it is among the tools before there is a ref."""
     inline: bool = False
-    """It comes in a message, behind the turn that shows the first ref."""
+    """Whether it is offered in a message, after the turn that shows the first ref."""
     cost: ToolCost = ToolCost()
 
 
 def plan_offer(
     draft: Draft, options: FitOptions, state: FitState | None, measure: Measure
 ) -> OfferPlan:
-    """Decide, before anything is cited, how the tool comes into a request and what that costs."""
+    """Decide, before anything is cited, how the tool is offered, and return the cost."""
     if not options.opens:
         return OfferPlan()
     went_on = state is not None and draft.known > 0
@@ -117,7 +117,7 @@ def plan_offer(
 def offer_in_time(
     draft: Draft, options: FitOptions, state: FitState | None, plan: OfferPlan
 ) -> tuple[Draft, bool]:
-    """Offer to open refs where one stands, or where the plan says so; and whether one stands."""
+    """Offer the tool if there is a ref or the plan says so; return whether there is a ref."""
     went_on = state is not None and draft.known > 0
     refs = state is not None and state.refs and went_on
     offered = state is not None and expansion_tool(state.sent)[1]
@@ -136,7 +136,7 @@ def offer_in_time(
 
 
 def offer_recall(draft: Draft, *, new: bool) -> Draft:
-    """Offer to find earlier turns, unless the request does already."""
+    """Offer the tool that finds earlier turns, unless the request has it."""
     name, offered = turn_recall.recall_tool(draft.now)
     if offered or not takes_tool(draft.now):
         return draft
@@ -145,7 +145,7 @@ def offer_recall(draft: Draft, *, new: bool) -> Draft:
 
 
 def go_on_recalling(draft: Draft, options: FitOptions, state: FitState | None) -> Draft:
-    """Behind a turn that was assembled its tools stay, in their order: the prefix is cached."""
+    """Keep the tools of an assembled turn in their order: the prefix is cached."""
     if state is None or not draft.known or not turn_recall.recall_tool(state.sent)[1]:
         return draft
     if expansion_tool(state.sent)[1]:
@@ -211,7 +211,7 @@ def _behind_own_tools(messages: tuple[Message, ...]) -> int:
 
 
 def _behind_first_ref(messages: tuple[Message, ...], start: int) -> int | None:
-    """Behind the turn of the client's that shows the first ref, before the model speaks again."""
+    """Return the place after the client's turn with the first ref, before the model's next turn."""
     shows = False
     for n in range(start, len(messages)):
         shows = shows or shows_ref(messages[n])
@@ -236,7 +236,7 @@ def offer_in_front(draft: Draft, options: FitOptions) -> Draft:
 
 
 def _offers(message: Message) -> bool:
-    """Whether it is our message that offers the tool."""
+    """Return whether a message of Holdfast offers the tool."""
     return is_ours(message) and any(edit.action == "offer" for edit in edits_of(message))
 
 
@@ -269,7 +269,7 @@ def _may_offer_early(draft: Draft, options: FitOptions) -> bool:
 
 
 def _offers_early(draft: Draft, options: FitOptions, measure: Measure, *, went_on: bool) -> bool:
-    """Whether the tool is offered before there is a ref, where it was not last time."""
+    """Return whether the tool is offered before there is a ref, if it was not last time."""
     if not _may_offer_early(draft, options):
         return False
     asked = draft.asked
@@ -288,7 +288,7 @@ def _offers_early(draft: Draft, options: FitOptions, measure: Measure, *, went_o
 
 
 def _pays_early(tokens: int, first: int, measure: Measure) -> bool:
-    """Whether a tool of so many tokens pays from a first request of so many on."""
+    """Return whether a tool of this size pays with a first request of this size."""
     if tokens <= _EARLY_SHARE * first:
         return True
     fills = not measure.by_bound and first >= _FILLING_SHARE * measure.most
@@ -296,7 +296,7 @@ def _pays_early(tokens: int, first: int, measure: Measure) -> bool:
 
 
 def _cites_by_rule(rules: CitingRules) -> bool:
-    """Whether someone chose what is cited: then citations are certain, and the tool is wanted."""
+    """Return whether a user chose what is cited: then citations are certain."""
     return (
         rules.policy != "auto" or bool(rules.tools) or (rules.tokens, rules.share) != (None, None)
     )
@@ -326,7 +326,7 @@ def _tool_tokens(request: Conversation) -> int:
 
 
 def ask_for_usage(draft: Draft, *, new: bool) -> Draft:
-    """Ask for the usage of a stream where it has to be asked for: only OpenAI's chat wants it."""
+    """Request the usage of a stream where it has to be requested: only in OpenAI's chat."""
     rest = draft.now.rest
     if draft.now.dialect != "openai-chat" or rest.get("stream") is not True:
         return draft

@@ -7,7 +7,7 @@ from holdfast.trim.anchors import (
     AnchorPreservationManager,
     mark,
 )
-from holdfast.trim.chains import Trimmed
+from holdfast.trim.chains import TrimState
 from holdfast.trim.engine import ContextOptimizationEngine, Effect, cannot_fit
 from holdfast.trim.pieces import Bench, Piece
 from holdfast.trim.provenance import Fold, Replacement
@@ -39,7 +39,7 @@ __all__ = [
     "ProgressiveStrategy",
     "Replacement",
     "SummarizationStrategy",
-    "Trimmed",
+    "TrimState",
     "cannot_fit",
     "mark",
 ]

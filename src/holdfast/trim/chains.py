@@ -30,7 +30,7 @@ from holdfast.trim.summaries import has_room
 from holdfast.wire import Message
 
 
-class Trimmed(msgspec.Struct, frozen=True):
+class TrimState(msgspec.Struct, frozen=True):
     """A state: pieces that replace all the client's messages, and the edits so far."""
 
     pieces: list[Piece]
@@ -48,7 +48,7 @@ class Trimmed(msgspec.Struct, frozen=True):
 
     @property
     def tokens_saved(self) -> int:
-        """What all edits together took away."""
+        """Tokens that all edits removed."""
         return sum(edit.from_tokens - edit.to_tokens for edit in self.edits)
 
     @property
@@ -65,23 +65,23 @@ class Trimmed(msgspec.Struct, frozen=True):
 
 
 class Chain(Protocol):
-    """A sequence of ever smaller states, and a place on it."""
+    """A sequence of ever smaller states, with a position."""
 
     @property
     def guess(self) -> float:
-        """About how many tokens the state at this place has."""
+        """Approximate tokens of the state at this position."""
 
     def advance(self) -> bool:
-        """Go on to the next state; False if this was the last."""
+        """Move to the next state; return False if this was the last."""
 
-    def state(self) -> Trimmed:
+    def state(self) -> TrimState:
         """Build the state at this place.
 
         If something turns out that may not leave, it is there, and the guess has risen.
         """
 
 
-def states(chain: Chain, target: float, most: float = math.inf) -> Iterator[Trimmed]:
+def states(chain: Chain, target: float, most: float = math.inf) -> Iterator[TrimState]:
     """Yield the first state of at most `target` tokens, or the last one, then later ones.
 
     Following states with an estimate above `most` are skipped unbuilt. The chosen state is still
@@ -99,26 +99,26 @@ def states(chain: Chain, target: float, most: float = math.inf) -> Iterator[Trim
             yield chain.state()
 
 
-class Given:
+class SingleState:
     """A chain of one state."""
 
-    def __init__(self, trimmed: Trimmed) -> None:
+    def __init__(self, trimmed: TrimState) -> None:
         self._trimmed = trimmed
         self.guess = trimmed.tokens
 
     def advance(self) -> bool:
         return False
 
-    def state(self) -> Trimmed:
+    def state(self) -> TrimState:
         return self._trimmed
 
 
 class InTurn:
     """One chain, followed by another that starts at its end."""
 
-    def __init__(self, first: Chain, then: Callable[[Trimmed], Chain]) -> None:
+    def __init__(self, first: Chain, then: Callable[[TrimState], Chain]) -> None:
         self._chain = first
-        self._then: Callable[[Trimmed], Chain] | None = then
+        self._then: Callable[[TrimState], Chain] | None = then
 
     @property
     def guess(self) -> float:
@@ -132,7 +132,7 @@ class InTurn:
         self._chain, self._then = self._then(self._chain.state()), None
         return self._chain.advance()
 
-    def state(self) -> Trimmed:
+    def state(self) -> TrimState:
         return self._chain.state()
 
 
@@ -147,7 +147,7 @@ class _Run:
         self.first = first
         self.gist = Gist()
         self.folds = False
-        """Whether its digest is in its place: only once that is shorter, and from then on."""
+        """Whether its digest replaces it: as soon as that is shorter, and from then on."""
 
     @property
     def stop(self) -> int:
@@ -159,7 +159,7 @@ class FoldChain:
 
     def __init__(
         self,
-        trimmed: Trimmed,
+        trimmed: TrimState,
         order: Sequence[int],
         bench: Bench,
         *,
@@ -174,7 +174,7 @@ class FoldChain:
         self._told_tokens = bench.summary_tokens if tell is None else told_tokens
         self._digests: dict[tuple[int, int], tuple[Piece, Edit]] = {}
         self._stuck: set[int] = set()
-        """Pieces that may not be stored, as far as that is known: they stay where they are."""
+        """Pieces that are known not to be storable: they stay."""
         self._begin()
 
     def _begin(self) -> None:
@@ -189,7 +189,7 @@ class FoldChain:
         return False
 
     def _step(self) -> bool:
-        """Take the next piece; whether that changes the state."""
+        """Take the next piece; return whether that changes the state."""
         index = self._order[self._position]
         self._position += 1
         if index in self._stuck:
@@ -211,7 +211,7 @@ class FoldChain:
     def _is_told(self, gist: Gist) -> bool:
         return has_room(gist.tokens, self._told_tokens)
 
-    def state(self) -> Trimmed:
+    def state(self) -> TrimState:
         runs = self._folded_runs()
         while runs is None:  # some pieces may not leave: go to the same place without them
             position = self._position
@@ -230,7 +230,7 @@ class FoldChain:
             stop = run.stop
         pieces += self._pieces[stop:]
         edits += self._edits_between(stop, len(self._pieces))
-        return Trimmed(pieces, tuple(edits))
+        return TrimState(pieces, tuple(edits))
 
     def _edits_between(self, start: int, stop: int) -> Iterator[Edit]:
         if self._edits:
@@ -238,7 +238,7 @@ class FoldChain:
                 yield from self._edits.get(n, ())
 
     def _folded_runs(self) -> list[tuple[_Run, tuple[Piece, Edit]]] | None:
-        """The runs with their digests; None if more pieces turn out to be stuck."""
+        """Return the runs with their digests; None if more pieces cannot be stored."""
         runs = []
         for run in self._runs:
             if not run.folds:
@@ -283,7 +283,7 @@ class FoldChain:
         return folded(gist, self._bench)
 
     def _unkept(self, start: int, stop: int) -> set[int]:
-        """Which of neighbouring pieces may not be stored; none if all together may."""
+        """Return which neighbouring pieces may not be stored; none if all may together."""
         pieces = self._pieces[start:stop]
         originals = [o for piece in pieces for m in piece.messages for o in originals_of(m)]
         if self._bench.keep_run(originals, sum(piece.tokens for piece in pieces)):
@@ -301,8 +301,8 @@ def _what(digest: Piece) -> str:
     return "folded into a digest, with a model's summary" if quotes else "folded into a digest"
 
 
-def edits_by_piece(trimmed: Trimmed) -> dict[int, tuple[Edit, ...]]:
-    """The edits of a state, by the piece they led to."""
+def edits_by_piece(trimmed: TrimState) -> dict[int, tuple[Edit, ...]]:
+    """Return the edits of a state by their piece."""
     if not trimmed.edits:
         return {}
     starts = [piece.start for piece in trimmed.pieces]
@@ -344,5 +344,5 @@ class CutChain:
                 return True
         return False
 
-    def state(self) -> Trimmed:
-        return Trimmed(list(self._pieces), tuple(self._edits[n] for n in sorted(self._edits)))
+    def state(self) -> TrimState:
+        return TrimState(list(self._pieces), tuple(self._edits[n] for n in sorted(self._edits)))

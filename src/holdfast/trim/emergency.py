@@ -17,7 +17,7 @@ from typing import Protocol
 import msgspec
 
 from holdfast.store.records import Edit
-from holdfast.trim.chains import Chain, FoldChain, InTurn, Trimmed, edits_by_piece
+from holdfast.trim.chains import Chain, FoldChain, InTurn, TrimState, edits_by_piece
 from holdfast.trim.documents import UnreadDocumentsError
 from holdfast.trim.edits import edited, folded, shorten_results, shortened_edit, taken_out
 from holdfast.trim.gists import Gist
@@ -38,7 +38,7 @@ _LENGTHS = (8000, 2000, 500)
 _WHY = "nothing else may go"
 
 
-def emergency(trimmed: Trimmed, bench: Bench, most: float = math.inf) -> Chain:
+def emergency(trimmed: TrimState, bench: Bench, most: float = math.inf) -> Chain:
     """Everything that may still go, from a state on: the oldest first, the last answer last.
 
     `most` are the tokens that fit: texts are not cut to lengths far above that.
@@ -67,7 +67,7 @@ class _Slot:
 class _LastResort:
     """A chain: terse digests, cut results, cited documents, cut texts, no digests, less text."""
 
-    def __init__(self, trimmed: Trimmed, bench: Bench, most: float) -> None:
+    def __init__(self, trimmed: TrimState, bench: Bench, most: float) -> None:
         edits = edits_by_piece(trimmed)
         self._slots = [_Slot(piece, edits.get(n, ())) for n, piece in enumerate(trimmed.pieces)]
         self._bench = bench
@@ -79,9 +79,9 @@ class _LastResort:
     def advance(self) -> bool:
         return next(self._steps, False)
 
-    def state(self) -> Trimmed:
+    def state(self) -> TrimState:
         pieces = [slot.piece for slot in self._slots if slot.piece is not None]
-        return Trimmed(pieces, tuple(edit for slot in self._slots for edit in slot.edits))
+        return TrimState(pieces, tuple(edit for slot in self._slots for edit in slot.edits))
 
     def _descent(self) -> Iterator[bool]:
         for run in self._free_runs():

@@ -16,7 +16,7 @@ import msgspec
 from holdfast.errors import AnchorPreservationError, HoldfastError
 from holdfast.faults import logged_faults
 from holdfast.trim.anchors import lost_anchors
-from holdfast.trim.chains import Chain, Given, Trimmed, states
+from holdfast.trim.chains import Chain, SingleState, TrimState, states
 from holdfast.trim.edits import where
 from holdfast.trim.emergency import emergency
 from holdfast.trim.pieces import Bench, Piece
@@ -68,7 +68,7 @@ class ContextOptimizationEngine:
         bench: Bench,
         strategy: str | ContextStrategy = "auto",
         most: float = math.inf,
-    ) -> Iterator[Trimmed]:
+    ) -> Iterator[TrimState]:
         """Yield states of the pieces, each smaller than the previous one, from `target` tokens on.
 
         The first is the strategy's first state of at most `target` tokens, or its last one; then
@@ -80,7 +80,7 @@ class ContextOptimizationEngine:
         because building and counting them would be wasted.
         """
         chosen = self._chosen(strategy, pieces)
-        state: Trimmed | None = None
+        state: TrimState | None = None
         for step in self._steps(chosen, pieces, target, most, bench):
             # A step that met content which must be kept changes nothing.
             if state is None or step.pieces != state.pieces:
@@ -94,7 +94,7 @@ class ContextOptimizationEngine:
         target: float,
         bench: Bench,
         strategy: str | ContextStrategy = "auto",
-    ) -> Trimmed:
+    ) -> TrimState:
         """Return the result of a strategy, without any side effect."""
         chosen = self._chosen(strategy, pieces)
         return chosen.trim(list(pieces), target, bench)
@@ -116,9 +116,9 @@ class ContextOptimizationEngine:
         target: float,
         most: float,
         bench: Bench,
-    ) -> Iterator[Trimmed]:
+    ) -> Iterator[TrimState]:
         """The states that a strategy leads to, then those of an emergency."""
-        state = Trimmed(pieces, ())
+        state = TrimState(pieces, ())
         for state in self._soft(chosen, pieces, target, most, bench):
             yield state
         chain = emergency(state, bench, most)
@@ -134,7 +134,7 @@ class ContextOptimizationEngine:
         target: float,
         most: float,
         bench: Bench,
-    ) -> Iterator[Trimmed]:
+    ) -> Iterator[TrimState]:
         """The states that a strategy leads to; of folding, if it fails."""
         before = sum(piece.tokens for piece in pieces)
         lost: tuple[str, ...] = ()
@@ -178,10 +178,10 @@ def _added(so_far: Effect, run: Effect) -> Effect:
 def _chain(strategy: ContextStrategy, pieces: list[Piece], target: float, bench: Bench) -> Chain:
     """Return the chain of a strategy: one state, if it can only reach a target."""
     if not strategy.should_trim(sum(piece.tokens for piece in pieces), target):
-        return Given(Trimmed(pieces, ()))
+        return SingleState(TrimState(pieces, ()))
     if isinstance(strategy, ChainStrategy) and type(strategy).trim is ChainStrategy.trim:
         return strategy.chain(list(pieces), bench)
-    return Given(strategy.trim(list(pieces), target, bench))
+    return SingleState(strategy.trim(list(pieces), target, bench))
 
 
 def keeps_promises(before: Sequence[Piece], after: Sequence[Piece]) -> bool:
@@ -212,7 +212,7 @@ class Beside(NamedTuple):
 
 
 def cannot_fit(
-    smallest: Trimmed, *, tokens: float, limit: float, beside: Beside | None = None
+    smallest: TrimState, *, tokens: float, limit: float, beside: Beside | None = None
 ) -> AnchorPreservationError:
     """Return the error for a request whose smallest state is above its limit.
 

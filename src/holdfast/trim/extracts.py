@@ -22,7 +22,7 @@ _LONG_LINES = 200
 _LONGEST_LABEL = 200
 
 
-class Part(NamedTuple):
+class TextPart(NamedTuple):
     """A span of a text that is left out or kept as one."""
 
     start: int
@@ -37,23 +37,23 @@ class Part(NamedTuple):
         return self.stop - self.start
 
 
-def parts_of(text: str, free: Sequence[TextSpan] | None = None) -> list[Part]:
+def parts_of(text: str, free: Sequence[TextSpan] | None = None) -> list[TextPart]:
     """Split a text into parts; with `free`, only parts inside these spans can be left out."""
-    parts: list[Part] = []
+    parts: list[TextPart] = []
     at = 0
     for start, stop, label in _free_stretches(
         text, [TextSpan(0, len(text))] if free is None else free
     ):
         if at < start:
-            parts.append(Part(at, start, stays=True))
-        parts.extend(Part(*span, label) for span in _cut(text, start, stop))
+            parts.append(TextPart(at, start, stays=True))
+        parts.extend(TextPart(*span, label) for span in _cut(text, start, stop))
         at = stop
     if at < len(text):
-        parts.append(Part(at, len(text), stays=True))
+        parts.append(TextPart(at, len(text), stays=True))
     return parts
 
 
-def without(text: str, parts: Sequence[Part], gone: Collection[int], tokens: float) -> str:
+def without(text: str, parts: Sequence[TextPart], gone: Collection[int], tokens: float) -> str:
     """Return a text without the parts with these indexes, which have `tokens` tokens in total."""
     written: list[str] = []
     is_first = True
@@ -86,7 +86,7 @@ def left_out(messages: int, tokens: float) -> str:
     return f"{CUT}{amount} left out to fit the context window …]"
 
 
-def _amount(text: str, spans: Sequence[TextSpan | Part]) -> str:
+def _amount(text: str, spans: Sequence[TextSpan | TextPart]) -> str:
     """Return how many lines or characters some spans have, read one after the other.
 
     They are counted where they are: to join 30 MB in one call held the event loop for 80 ms.

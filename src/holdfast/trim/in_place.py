@@ -24,9 +24,9 @@ import msgspec
 from holdfast.document.pasted import TextSpan, documents_in
 from holdfast.store.records import Edit
 from holdfast.trim.anchors import MARK
-from holdfast.trim.chains import Trimmed
+from holdfast.trim.chains import TrimState
 from holdfast.trim.edits import edited
-from holdfast.trim.extracts import Part, left_out, parts_of, without
+from holdfast.trim.extracts import TextPart, left_out, parts_of, without
 from holdfast.trim.pieces import Bench, Piece
 from holdfast.trim.provenance import REPLACEMENT, Fold, Replacement, originals_of, refs_of
 from holdfast.trim.relevance import (
@@ -53,7 +53,7 @@ _WORTH_RULE = 0.1
 it instead of the evidence."""
 
 
-class _Slot(NamedTuple):
+class _TextSlot(NamedTuple):
     """A text of a piece."""
 
     message: int
@@ -63,7 +63,7 @@ class _Slot(NamedTuple):
     kind: str
     """Kind of content that its original is stored as."""
     text: str
-    parts: Sequence[Part]
+    parts: Sequence[TextPart]
     last_parts: frozenset[int] = frozenset()
     """Parts, by their index, that go only after everything else."""
 
@@ -105,7 +105,7 @@ class InPlace:
 
     # --- order of removal -------------------------------------------------------------------------
 
-    def _slots_of(self, n: int) -> Iterator[_Slot]:
+    def _slots_of(self, n: int) -> Iterator[_TextSlot]:
         piece = self._pieces[n]
         if not _may_change(piece) or (n >= self._newest and piece.kind != "user"):
             return
@@ -115,9 +115,9 @@ class InPlace:
                 has_text = True
                 yield slot
         if not has_text and not self._keeps_words(n):
-            yield _Slot(0, None, "", "", (Part(0, 0),))
+            yield _TextSlot(0, None, "", "", (TextPart(0, 0),))
 
-    def _texts_of(self, n: int, at: int, message: Message) -> Iterator[_Slot]:
+    def _texts_of(self, n: int, at: int, message: Message) -> Iterator[_TextSlot]:
         texts = [block for block in message.blocks if isinstance(block, Text)]
         for block in texts:
             if not block.text.strip():
@@ -125,12 +125,12 @@ class InPlace:
             free = _pasted_in(block.text, message, texts) if self._keeps_words(n) else None
             parts = parts_of(block.text, None if self._is_first_question(n) else free)
             last = _outside(parts, free or ()) if self._is_first_question(n) else frozenset()
-            yield _Slot(at, block, "text", block.text, parts, last)
+            yield _TextSlot(at, block, "text", block.text, parts, last)
         for result, holder, text in result_texts(message):
             # An error is left out as a whole or not at all: half of one misleads.
-            parts = [Part(0, len(text))] if result.is_error else parts_of(text)
+            parts = [TextPart(0, len(text))] if result.is_error else parts_of(text)
             if text.strip():
-                yield _Slot(at, holder, "tool_result", text, parts)
+                yield _TextSlot(at, holder, "tool_result", text, parts)
 
     def _keeps_words(self, n: int) -> bool:
         """Return whether only the documents in a piece can be left out."""
@@ -193,7 +193,7 @@ class InPlace:
 
     # --- versions ---------------------------------------------------------------------------------
 
-    def state(self, number: int) -> Trimmed:
+    def state(self, number: int) -> TrimState:
         """Build the version without the first `number` parts in the order of removal."""
         gone: dict[int, _Parts] = {}
         for n, slot, part in islice(self._order, number):
@@ -206,7 +206,7 @@ class InPlace:
             else:
                 pieces.append(shorter[0])
                 edits.append(shorter[1])
-        return Trimmed(pieces, tuple(edits))
+        return TrimState(pieces, tuple(edits))
 
     def _shorter_pieces(self, gone: Mapping[int, _Parts]) -> Iterator[tuple[int, int, _Shorter]]:
         """Yield each piece, or run of removed pieces, as (start, stop, replacement)."""
@@ -322,7 +322,7 @@ def _pasted_in(text: str, message: Message, texts: Sequence[Text]) -> list[TextS
     return [TextSpan(0, len(text))] if not documents and len(texts) > 1 and is_most else documents
 
 
-def _outside(parts: Sequence[Part], documents: Sequence[TextSpan]) -> frozenset[int]:
+def _outside(parts: Sequence[TextPart], documents: Sequence[TextSpan]) -> frozenset[int]:
     """Return the parts, by their index, that are not in one of the documents, given in order."""
     starts = [document.start for document in documents]
     outside = set()

@@ -23,7 +23,7 @@ class Sentence(msgspec.Struct, frozen=True, array_like=True):
 
     text: str
     first: int
-    """Counted from the first message of the part that it is of."""
+    """Index, counted from the first message of its part."""
     last: int
 
 
@@ -32,13 +32,13 @@ Told = Mapping[str, tuple[Sentence, ...]]
 
 
 class Part(msgspec.Struct, frozen=True):
-    """Messages of a digest that a model is asked about together: once, and from the originals."""
+    """Messages of a digest that a model summarises together, once and from the originals."""
 
     start: int
-    """Index of the first, in the conversation as the client sends it."""
+    """Index of the first one in the client's conversation."""
     stop: int
     ref_id: str
-    """Where just these messages can be opened."""
+    """Ref of exactly these messages."""
     told: tuple[Sentence, ...] = ()
     """Their summary; empty if there was none at the last fold."""
 
@@ -47,7 +47,7 @@ class Fold(msgspec.Struct, frozen=True):
     """The messages that a digest replaces; the rest of its text is derived from the originals."""
 
     start: int
-    """Index of the first message it replaced, in the conversation as the client sends it."""
+    """Index of the first replaced message in the client's conversation."""
     stop: int
     """Index after the last one."""
     tokens: float
@@ -55,17 +55,17 @@ class Fold(msgspec.Struct, frozen=True):
     summary: str = ""
     """A model's summary of them; empty if there is none."""
     ref_id: str = ""
-    """Where they can be opened."""
+    """Ref of the list of them."""
     refs: tuple[str, ...] = ()
     """Their own refs."""
     parts: tuple[Part, ...] = ()
     """Its parts that are summarised together, if there is a model for summaries."""
     sentences: int = 0
-    """How many sentences of such summaries its text quotes."""
+    """Number of sentences of these summaries that its text quotes."""
 
     @property
     def messages(self) -> int:
-        """How many messages it replaced."""
+        """Number of replaced messages."""
         return self.stop - self.start
 
     def __repr__(self) -> str:
@@ -80,19 +80,19 @@ class Replacement(msgspec.Struct, frozen=True):
     """The reason for a sent message that the client did not write."""
 
     originals: tuple[Message, ...]
-    """The client's own messages in whose place it is, in order; none if it was added."""
+    """The client's messages that it replaces, in order; none if it was added."""
     edits: tuple[Edit, ...] = ()
     refs: tuple[str, ...] = ()
     """Refs of its removed contents; it shows them if the model can open refs."""
     fold: Fold | None = None
-    """Set if it is a digest."""
+    """Its fold, if it is a digest."""
     own: int = 0
     """The original that it is a version of, shortened or not. The others were removed next to it,
     and only it replaces them. `ADDED` if it is none of them: the client never saw it."""
 
     @property
     def is_added(self) -> bool:
-        """Whether the client sent no version of it."""
+        """Whether the client sent no form of it."""
         return not self.originals or self.own == ADDED
 
     def __repr__(self) -> str:
@@ -109,7 +109,7 @@ def originals_of(message: Message) -> tuple[Message, ...]:
 
 
 def own_of(message: Message) -> Message:
-    """The client's own message that a message is, or was before it was shortened."""
+    """Return the client's form of a message that was shortened, or the message itself."""
     replacement = REPLACEMENT.get(message)
     if replacement is None or replacement.fold is not None or replacement.is_added:
         return message
@@ -117,13 +117,13 @@ def own_of(message: Message) -> Message:
 
 
 def edits_of(message: Message) -> tuple[Edit, ...]:
-    """Why a message is not the client's own; nothing if it is."""
+    """Return the edits of a message; none if it is the client's own."""
     replacement = REPLACEMENT.get(message)
     return () if replacement is None else replacement.edits
 
 
 def refs_of(message: Message) -> tuple[str, ...]:
-    """The refs that we have put into a message."""
+    """Return the refs that Holdfast put into a message."""
     replacement = REPLACEMENT.get(message)
     return () if replacement is None else replacement.refs
 
@@ -135,7 +135,7 @@ def fold_of(message: Message) -> Fold | None:
 
 
 def is_ours(message: Message) -> bool:
-    """Whether we wrote a message, so that it is no question, no rule and no anchor.
+    """Return whether Holdfast wrote a message, so that it is no question, rule or anchor.
 
     One whose results we shortened is still the client's.
     """

@@ -20,7 +20,7 @@ from holdfast.document.pasted import documents_in
 from holdfast.errors import ExpandError
 from holdfast.search.passages import rank
 from holdfast.trim.anchors import asks
-from holdfast.trim.extracts import Part
+from holdfast.trim.extracts import TextPart
 from holdfast.wire import Message, Text
 
 OBSERVATION = "Observation:"
@@ -46,7 +46,7 @@ class PartedText(NamedTuple):
     """A text and its parts."""
 
     text: str
-    parts: Sequence[Part]
+    parts: Sequence[TextPart]
     context: str = ""
     """The call of a result, or the message before a text."""
 
@@ -95,7 +95,7 @@ def _relevance(texts: Sequence[PartedText], question: str) -> list[float]:
     return [max(score, lent[n], lent[n + 2]) for n, score in enumerate(alone)]
 
 
-def _passage(text: PartedText, part: Part) -> Passage:
+def _passage(text: PartedText, part: TextPart) -> Passage:
     if part.stays:  # the question itself would match best, and make all other matches look weak
         return Passage("", "")
     lines = (text.context, part.label, text.text[part.start : part.stop])
@@ -115,10 +115,10 @@ def _bonuses(text: PartedText, question: str) -> Iterator[tuple[int, float]]:
         yield from ((bisect_right(starts, start + at) - 1, _NAMED) for at in named)
 
 
-def _free_stretches(parts: Sequence[Part]) -> Iterator[tuple[int, int]]:
+def _free_stretches(parts: Sequence[TextPart]) -> Iterator[tuple[int, int]]:
     """Yield the longest removable spans of a text: each may be one document."""
     start = stop = 0
-    for part in (*parts, Part(-1, -1, stays=True)):
+    for part in (*parts, TextPart(-1, -1, stays=True)):
         if not part.stays and part.start == stop and start < stop:
             stop = part.stop
             continue

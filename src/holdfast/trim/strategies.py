@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from typing import Literal, Protocol
 
 from holdfast.errors import SettingsError
-from holdfast.trim.chains import Chain, Cut, CutChain, FoldChain, InTurn, Trimmed, states
+from holdfast.trim.chains import Chain, Cut, CutChain, FoldChain, InTurn, TrimState, states
 from holdfast.trim.pieces import Bench, Piece
 from holdfast.trim.summaries import transcript
 from holdfast.wire import Message
@@ -37,7 +37,7 @@ class ContextStrategy(Protocol):
     def should_trim(self, tokens: float, limit: float) -> bool:
         """Return whether this strategy applies to a conversation of this size."""
 
-    def trim(self, pieces: list[Piece], target: float, bench: Bench) -> Trimmed:
+    def trim(self, pieces: list[Piece], target: float, bench: Bench) -> TrimState:
         """Bring the pieces to at most `target` tokens, or as near as it can."""
 
     def estimate_savings(self, pieces: Sequence[Piece]) -> float:
@@ -57,7 +57,7 @@ class ChainStrategy(ABC):
     def chain(self, pieces: list[Piece], bench: Bench) -> Chain:
         """All that it may do, step by step."""
 
-    def trim(self, pieces: list[Piece], target: float, bench: Bench) -> Trimmed:
+    def trim(self, pieces: list[Piece], target: float, bench: Bench) -> TrimState:
         return next(states(self.chain(pieces, bench), target))
 
 
@@ -75,7 +75,7 @@ class _Folding(ChainStrategy):
         return sum(pieces[n].tokens for n in self._free(pieces))
 
     def chain(self, pieces: list[Piece], bench: Bench) -> Chain:
-        return FoldChain(Trimmed(pieces, ()), self._free(pieces), bench)
+        return FoldChain(TrimState(pieces, ()), self._free(pieces), bench)
 
     def _free(self, pieces: Sequence[Piece]) -> list[int]:
         stop, question = tail_of(pieces, self.tail)
@@ -211,7 +211,7 @@ class SummarizationStrategy(_Folding):
         return super().estimate_savings(pieces) + ProgressiveStrategy().estimate_savings(others)
 
     def chain(self, pieces: list[Piece], bench: Bench) -> Chain:
-        def then(cut: Trimmed) -> Chain:
+        def then(cut: TrimState) -> Chain:
             return FoldChain(
                 cut,
                 self._free(cut.pieces),
