@@ -1,7 +1,8 @@
 """A run of sixty calls with large results, and a model that must read each of them.
 
-The model notes what it reads. So its answer is the same whether a result is complete or cited, and
-wrong if anything is lost.
+The model notes each line that it reads. Its answer is the same for a complete and for a cited
+result, and wrong if anything is lost.
+
 """
 
 from __future__ import annotations

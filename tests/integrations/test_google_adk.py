@@ -42,7 +42,7 @@ def json_of(value: Any) -> Any:
 
 
 class Scripted(BaseLlm):
-    """A model that does what a `Reader` decides."""
+    """A model that follows a `Reader`."""
 
     model: str = MODEL
     reader: Any

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # LlamaIndex's workflows warn
 
 
 class Scripted(MockLLM, FunctionCallingLLM):
-    """A model that does what a `Reader` decides."""
+    """A model that follows a `Reader`."""
 
     _reader: Any = PrivateAttr()
 

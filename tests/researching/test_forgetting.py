@@ -53,7 +53,7 @@ def test_what_is_no_run_of_this_user_is_not_forgotten() -> None:
         ("a session of the proxy", Scope()),
         (report.run, Scope("another")),
     ):
-        with pytest.raises(ResearchError, match="no run of this name"):
+        with pytest.raises(ResearchError, match="no run with this name"):
             forgotten(run, store, scope)
     assert not faults(report, store)
 
