@@ -20,7 +20,7 @@ from benchmarks import ratios
 from holdfast.agent import Agent
 from holdfast.client import Client
 from holdfast.client.transports import OfflineTransport
-from holdfast.wire.responses import Call, Said, compose_answer
+from holdfast.wire.responses import ModelCall, OfflineResponse, compose_response
 
 MESSAGES = 1_000
 TURNS = 20
@@ -59,8 +59,8 @@ class _Caller(OfflineTransport):
         stream: bool,  # noqa: ARG002 - it never streams
     ) -> AsyncIterator[_Answer]:
         self._turn += 1
-        call = Call(f"call_{self._turn}", "look", f'{{"place": {self._turn}}}')
-        said = Said(
+        call = ModelCall(f"call_{self._turn}", "look", f'{{"place": {self._turn}}}')
+        said = OfflineResponse(
             id=f"{self._turn}",
             model=self.model,
             created=0,
@@ -69,7 +69,7 @@ class _Caller(OfflineTransport):
             input_tokens=len(body) // 4,
             output_tokens=10,
         )
-        yield _Answer(compose_answer(said, self.dialect))
+        yield _Answer(compose_response(said, self.dialect))
 
 
 def run(console: Console) -> None:

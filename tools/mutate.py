@@ -66,7 +66,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/fitting",
         "tests/trim",
         *(f"tests/surfaces/proxy/test_{n}.py" for n in ("final_turn", "chained", "opening")),
-        "tests/wire/test_thinking.py",
+        "tests/wire/test_bound_thinking.py",
     ),
     "settings": (
         "tests/test_settings.py",

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from holdfast import count, read
 from holdfast.budget import (
     Allowance,
-    BudgetInfo,
+    LimitSummary,
     Overhead,
     TokenBudgetManager,
     Usage,
@@ -554,9 +554,9 @@ def test_limit_is_warned_about_before_it_is_reached(used: int, warning: str) -> 
     manager = TokenBudgetManager(input_limit=1000)
     manager.track_usage("p", used)
     warned = (warning,) if warning else ()
-    assert manager.info("input") == BudgetInfo(used, 1000, warned)
+    assert manager.info("input") == LimitSummary(used, 1000, warned)
     assert manager.report().warnings == warned
-    assert manager.info() == BudgetInfo(used, None)
+    assert manager.info() == LimitSummary(used, None)
 
 
 def test_a_completion_is_planned_with_its_answer() -> None:

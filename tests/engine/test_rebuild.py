@@ -38,7 +38,7 @@ from holdfast.store.records import Edit
 from holdfast.wire import DIALECTS as WIRE
 from holdfast.wire import Entry, Text, ToolCall, convert, write
 from holdfast.wire.frame import pack
-from holdfast.wire.responses import Call, Hop, Kept
+from holdfast.wire.responses import HiddenTurn, Hop, ModelCall
 from tests.support.recorded import needs_trajectories, needs_usage, requests, trajectories
 from tests.trim.test_fit import DIALECTS, MODELS, long_scripts
 from tests.wire.bodies import WRITERS, scripts
@@ -110,7 +110,7 @@ def follow(
     bodies: list[bytes],
     dialect: str,
     options: FitOptions,
-    hidden: tuple[Kept, ...] = (),
+    hidden: tuple[HiddenTurn, ...] = (),
     *,
     restarts: bool = False,
 ) -> list[Fitted]:
@@ -213,7 +213,7 @@ def opened(dialect: str, number: int, text: str) -> tuple[Hop, Hop]:
     call = ToolCall(id=f"hidden_{number}", name="expand_ref", arguments={"ref_id": f"r{number}"})
     calling = spoken.compose([Entry("assistant", (call,))])
     saying = spoken.compose([Entry("assistant", (Text(text=text),))])
-    asked = Call(call.id, call.name, json.dumps(call.arguments))
+    asked = ModelCall(call.id, call.name, json.dumps(call.arguments))
     return (
         Hop(tuple(json.dumps(one).encode() for one in calling), ((asked, "what was opened"),)),
         Hop(tuple(json.dumps(one).encode() for one in saying)),
@@ -232,7 +232,7 @@ def test_hidden_calls_come_back_and_the_clients_request_too(dialect: str, restar
         entries.append(Entry("user", (Text(text=f"Question {n}? " + "More words. " * 40),)))
         bodies.append({**frame, key: spoken.compose(entries)})
         answer = f"This is answer {n}."
-        hidden.append(Kept(opened(dialect, n, answer), index=len(entries)))
+        hidden.append(HiddenTurn(opened(dialect, n, answer), index=len(entries)))
         entries.append(Entry("assistant", (Text(text=answer),)))
     texts = [client_bytes(body, dialect, iter(lambda: ", ", None)) for body in bodies]
     options = FitOptions(

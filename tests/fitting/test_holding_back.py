@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from holdfast.fitting import FitState, Fitted
 from holdfast.wire import read
-from holdfast.wire.loading import loads_tools
+from holdfast.wire.deferred_tools import loads_tools
 from holdfast.wire.places import head_of
-from holdfast.wire.responses import Call, Hop, Kept
+from holdfast.wire.responses import HiddenTurn, Hop, ModelCall
 from tests.fitting.test_tool_directory import OURS, RULES, defers, fitted, rebuilds
 from tests.provider import claude_rules
 from tests.provider.held_tools import referred, shown, violations
@@ -151,7 +151,7 @@ class Client:
 
     def __init__(self) -> None:
         self.history: list[Any] = []
-        self.hidden: list[Kept] = []
+        self.hidden: list[HiddenTurn] = []
         self.calls = 0
 
     def ask(self, tools: list[dict[str, Any]], model: str, choice: str) -> bytes:
@@ -174,12 +174,12 @@ class Client:
         )
         asked_before = read(body, "anthropic")
         hops = (
-            Hop((json.dumps(turns[0]).encode(),), ((Call(search, "find_tools", "{}"), told),)),
+            Hop((json.dumps(turns[0]).encode(),), ((ModelCall(search, "find_tools", "{}"), told),)),
             Hop((json.dumps(turns[1]).encode(),)),
         )
         place = head_of(asked_before)
         index = len(asked_before.messages)
-        self.hidden.append(Kept(hops, index=index, place=place, dialect="anthropic"))
+        self.hidden.append(HiddenTurn(hops, index=index, place=place, dialect="anthropic"))
         result = {"type": "tool_result", "tool_use_id": use, "content": "rain"}
         self.history += [turns[1], {"role": "user", "content": [result]}]
         self.history.append({"role": "assistant", "content": "It rains."})

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import privacy
-from holdfast.privacy import Finding, find, flags, mask
+from holdfast.privacy import SensitiveSpan, find, flags, mask
 from holdfast.privacy.detector import Detector
 from holdfast.privacy.detectors import DETECTORS
 from tests.privacy.formats import sample
@@ -91,7 +91,7 @@ def test_no_text_makes_it_fail(text: str) -> None:
 def test_a_finding_says_nothing_of_the_text() -> None:
     (finding,) = find("jane@example.com")
     assert repr(finding) == "Finding(kind='email', start=0, stop=16)"
-    assert set(Finding.__struct_fields__) == {"kind", "start", "stop"}
+    assert set(SensitiveSpan.__struct_fields__) == {"kind", "start", "stop"}
 
 
 def test_flags_are_sorted_and_named_once() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import PrivacyError
-from holdfast.privacy import Finding, apply, find, mask
+from holdfast.privacy import SensitiveSpan, apply, find, mask
 
 TEXT = "Write to jane@example.com or call +44 20 7946 0958."
 
@@ -13,18 +13,18 @@ def test_masked_text_says_what_stood_there() -> None:
 
 
 def test_findings_that_overlap_are_masked_once() -> None:
-    both = [Finding("email", 0, 6), Finding("generic_secret_assignment", 4, 9)]
+    both = [SensitiveSpan("email", 0, 6), SensitiveSpan("generic_secret_assignment", 4, 9)]
     assert mask("0123456789", both) == "[generic secret assignment masked]9"
 
 
 def test_findings_that_touch_are_masked_apart() -> None:
-    both = [Finding("email", 0, 4), Finding("phone", 4, 9)]
+    both = [SensitiveSpan("email", 0, 4), SensitiveSpan("phone", 4, 9)]
     assert mask("0123456789", both) == "[email masked][phone masked]9"
 
 
 def test_what_a_mask_uncovers_is_masked_too() -> None:
     text = "219-09-9998 and 219-09-9998-jane@example.com"
-    hidden, address = Finding("us_ssn", 0, 11), Finding("email", 28, 44)
+    hidden, address = SensitiveSpan("us_ssn", 0, 11), SensitiveSpan("email", 28, 44)
     assert mask(text, [hidden, address]) == "[us ssn masked] and [us ssn masked]-[email masked]"
 
 

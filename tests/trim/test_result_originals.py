@@ -12,7 +12,7 @@ from holdfast.cite import CitingRules
 from holdfast.fitting import FitOptions, Fitted, fit_request
 from holdfast.store.refs import canonical, digest
 from holdfast.trim.edits import results_with_originals
-from holdfast.wire.responses import Hop, Kept, turn_calls
+from holdfast.wire.responses import HiddenTurn, Hop, turn_calls
 from tests.fitting.test_citing import log
 
 MODELS = {"anthropic": "claude-sonnet-4-5", "gemini": "gemini-2.5-flash"}
@@ -21,13 +21,13 @@ LONG = 150
 OPENED = log(40, 99)
 
 
-def opened_in(turn: dict[str, Any], dialect: str) -> Kept:
+def opened_in(turn: dict[str, Any], dialect: str) -> HiddenTurn:
     """The answer of the model, with what its second call opened."""
     raw = (json.dumps(turn).encode(),)
-    return Kept((Hop(raw, ((turn_calls(raw, dialect)[1], OPENED),)),))
+    return HiddenTurn((Hop(raw, ((turn_calls(raw, dialect)[1], OPENED),)),))
 
 
-def anthropic_story(numbers: list[int]) -> tuple[dict[str, Any], Kept]:
+def anthropic_story(numbers: list[int]) -> tuple[dict[str, Any], HiddenTurn]:
     """An answer that opens a ref between two calls of the client's, and their results."""
     uses = [{"type": "tool_use", "id": f"t{n}", "name": "look", "input": {"n": n}} for n in numbers]
     hidden = {"type": "tool_use", "id": "h1", "name": "expand_ref", "input": {"ref_id": "r"}}
@@ -46,7 +46,7 @@ def anthropic_story(numbers: list[int]) -> tuple[dict[str, Any], Kept]:
     return body, kept
 
 
-def gemini_story(numbers: list[int]) -> tuple[dict[str, Any], Kept]:
+def gemini_story(numbers: list[int]) -> tuple[dict[str, Any], HiddenTurn]:
     """The same from a model that names no calls, to a client that does."""
     parts = [{"functionCall": {"name": "look", "args": {"n": n}}} for n in numbers]
     hidden = {"functionCall": {"name": "expand_ref", "args": {"ref_id": "r"}}}
@@ -79,7 +79,9 @@ LEAST = {"anthropic": 1_920, "gemini": 1_400}
 STORIES = {"anthropic": anthropic_story, "gemini": gemini_story}
 
 
-def fitted_in(dialect: str, body: dict[str, Any], kept: Kept, limit: int, **how: Any) -> Fitted:
+def fitted_in(
+    dialect: str, body: dict[str, Any], kept: HiddenTurn, limit: int, **how: Any
+) -> Fitted:
     options = FitOptions(
         dialect=dialect, model=MODELS[dialect], limit=limit, opens=True, rules=CitingRules(**how),
         cites=bool(how),

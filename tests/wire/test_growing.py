@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from holdfast import count, read, write
 from holdfast.engine.vendor_cache import cache_lives
 from holdfast.wire import Conversation
-from holdfast.wire.message import Body, Message, Window, beginning
+from holdfast.wire.message import Body, Message, MessageWindow, common_prefix
 from holdfast.wire.places import head_of, heads
 
 words = st.text(alphabet='ab"\\é{', max_size=4)
@@ -96,10 +96,10 @@ def test_a_body_makes_way_for_the_one_that_goes_on_from_it() -> None:
     window = first.messages[0].window
     longer = body_of([*said, ("c", "")])
     second = read(longer, "anthropic", previous=first)
-    assert isinstance(window, Window)
+    assert isinstance(window, MessageWindow)
     assert window.body.data is longer
     assert all(
-        isinstance(message.window, Window) and message.window.body is window.body
+        isinstance(message.window, MessageWindow) and message.window.body is window.body
         for message in second.messages
     )
 
@@ -141,7 +141,7 @@ def test_lists_have_as_many_messages_in_common_as_are_the_same(
         return list(read(body_of([("x", "")] * number), "anthropic").messages) if number else []
 
     shared = new(same)
-    assert beginning([*shared, *new(only_old)], [*shared, *new(only_new)]) == same
+    assert common_prefix([*shared, *new(only_old)], [*shared, *new(only_new)]) == same
 
 
 @pytest.mark.parametrize("changed", [1, 2, 5])
@@ -150,5 +150,5 @@ def test_messages_before_a_moved_mark_are_known(changed: int) -> None:
     marked = [*said[:-changed], *((text, "5m") for text, _ in said[-changed:])]
     before = read(body_of(marked), "anthropic")
     now = read(body_of([*said, ("next", "5m")]), "anthropic", previous=before)
-    assert beginning(before.messages, now.messages) == len(said) - changed
+    assert common_prefix(before.messages, now.messages) == len(said) - changed
     assert len(now.extends) >= len(said) - changed

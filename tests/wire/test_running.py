@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.wire import Conversation, Message, read
-from holdfast.wire.running import MOVING, RunningNote
+from holdfast.wire.prefix_values import MOVING, PrefixNote
 
 
 class Adder:
@@ -31,7 +31,7 @@ def conversation(length: int) -> Conversation:
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=5), st.booleans())
 def test_a_value_is_that_of_all_messages_for_each_key(lengths: list[int], extends: bool) -> None:
     plain, doubled = Adder(1), Adder(2)
-    note = RunningNote("test", 0, plain)
+    note = PrefixNote("test", 0, plain)
     whole = conversation(max(lengths))
     for length in sorted(lengths) if extends else lengths:
         part = whole.with_messages(whole.messages[:length])
@@ -43,7 +43,7 @@ def test_a_value_is_that_of_all_messages_for_each_key(lengths: list[int], extend
 
 def test_a_message_is_added_once_for_each_key_while_a_conversation_grows() -> None:
     plain, doubled = Adder(1), Adder(2)
-    note = RunningNote("test", 0, plain)
+    note = PrefixNote("test", 0, plain)
     whole = conversation(40)
     lengths = range(10, 40)
     for length in lengths:

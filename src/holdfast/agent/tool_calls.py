@@ -19,7 +19,7 @@ from holdfast.cite import Citation, cite
 from holdfast.engine import Holdfast
 from holdfast.errors import ToolFailureError
 from holdfast.guard.final_turn import FINAL_REPORT_TOOL
-from holdfast.wire.responses import Call
+from holdfast.wire.responses import ModelCall
 
 _LARGE = 16_000
 """Characters above which an output is cited in a thread, before the guard needs it."""
@@ -91,7 +91,7 @@ class ToolCalls:
         self._extra_tools = extra_tools
         self._last_failure: tuple[tuple[str, str], int] = (("", ""), 0)
 
-    async def answer(self, calls: Sequence[Call]) -> None:
+    async def answer(self, calls: Sequence[ModelCall]) -> None:
         """Run the calls concurrently; each result is written to the journal when it arrives.
 
         A result that cannot be written cancels the others: its effects would be unrecorded. If
@@ -129,7 +129,7 @@ class ToolCalls:
             await transcript.add(JournalStep(kind="result", messages=results))
             guard.commit()
 
-    async def _answer_call(self, call: Call) -> bool:
+    async def _answer_call(self, call: ModelCall) -> bool:
         """Answer one call; return whether it failed."""
         guard, _, report, bounds = self._run
         if call.name == FINAL_REPORT_TOOL:
@@ -156,7 +156,7 @@ class ToolCalls:
             await self._result(call, NO_ROOM, pending=True)
         return failed
 
-    async def _take_report(self, call: Call) -> bool:
+    async def _take_report(self, call: ModelCall) -> bool:
         _, transcript, report, _ = self._run
         try:
             arguments = msgspec.json.decode(call.arguments or "{}", type=ReportArguments)
@@ -172,7 +172,7 @@ class ToolCalls:
         return False
 
     # the guard has not reserved it
-    async def _result(self, call: Call, text: str, *, pending: bool = False) -> None:
+    async def _result(self, call: ModelCall, text: str, *, pending: bool = False) -> None:
         guard, transcript, _, _ = self._run
         message = {"role": "tool", "tool_call_id": call.id, "content": text}
         if pending:  # what the guard did not reserve itself

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast.wire import Conversation, Message, Text
-from holdfast.wire.chained import held_fields
+from holdfast.wire.stored_history import stored_fields
 from holdfast.wire.strict import splice
 from holdfast.wire.tools import offered_tools
 
@@ -46,7 +46,7 @@ def sign(conversation: Conversation, *beside: str) -> Signed | None:
     `beside` are inputs of the answer outside of the body, such as the upstream.
     """
     body = conversation.rest
-    if held_fields(conversation) or not conversation.messages:
+    if stored_fields(conversation) or not conversation.messages:
         return None
     config = body.get("generationConfig")
     config = config if isinstance(config, dict) else {}

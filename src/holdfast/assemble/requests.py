@@ -45,9 +45,9 @@ from holdfast.wire import (
     validate,
     write,
 )
-from holdfast.wire.chained import held_under
+from holdfast.wire.prefix_values import PrefixNote
 from holdfast.wire.rules.openai_chat import MOST_TOOLS
-from holdfast.wire.running import RunningNote
+from holdfast.wire.stored_history import stored_history_id
 from holdfast.wire.strict import encode
 
 
@@ -84,7 +84,11 @@ def split_request(asked: Conversation) -> RequestParts | None:
     while stop and messages[stop - 1].role in ("user", "system"):
         stop -= 1
     turn = messages[stop:]
-    if not any(map(asks, turn)) or any(message.results for message in turn) or held_under(asked):
+    if (
+        not any(map(asks, turn))
+        or any(message.results for message in turn)
+        or stored_history_id(asked)
+    ):
         return None
     start = 0
     while start < stop and messages[start].role == "system":
@@ -96,7 +100,7 @@ def _any_fixed(known: bool, messages: Sequence[Message]) -> bool:
     return known or any(map(stays, messages))
 
 
-_HAS_FIXED: RunningNote[bool] = RunningNote("any stays", False, _any_fixed)
+_HAS_FIXED: PrefixNote[bool] = PrefixNote("any stays", False, _any_fixed)
 """Whether a request has a message that acts by its position; only added messages are checked."""
 
 

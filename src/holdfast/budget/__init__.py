@@ -4,7 +4,7 @@ from holdfast.budget.ledger import Allowance, BudgetViolation, Kind, Overhead, T
 from holdfast.budget.manager import TokenBudgetManager
 from holdfast.budget.phases import TOKEN_BUDGET, Ceilings, PhaseBudget, phase_budget
 from holdfast.budget.report import (
-    BudgetInfo,
+    LimitSummary,
     ProviderUsage,
     TokenBudgetReport,
     TokenBudgetSnapshot,
@@ -15,10 +15,10 @@ __all__ = [
     "MOST_TOKENS",
     "TOKEN_BUDGET",
     "Allowance",
-    "BudgetInfo",
     "BudgetViolation",
     "Ceilings",
     "Kind",
+    "LimitSummary",
     "Overhead",
     "PhaseBudget",
     "ProviderUsage",

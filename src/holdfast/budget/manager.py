@@ -19,7 +19,7 @@ from holdfast.budget.ledger import (
     find_violation,
 )
 from holdfast.budget.report import (
-    BudgetInfo,
+    LimitSummary,
     TokenBudgetReport,
     TokenBudgetSnapshot,
     side_warning,
@@ -178,11 +178,11 @@ class TokenBudgetManager:
         with self._lock:
             return self._budget()
 
-    def info(self, kind: Kind = "total") -> BudgetInfo:
+    def info(self, kind: Kind = "total") -> LimitSummary:
         """Return a summary of one limit."""
         side = self.budget.side(kind)
         warning = side_warning(kind, side, WARN_PERCENT)
-        return BudgetInfo(side.used, side.limit, (warning,) if warning else ())
+        return LimitSummary(side.used, side.limit, (warning,) if warning else ())
 
     def snapshot(self) -> TokenBudgetSnapshot:
         """Return an immutable copy of the current state."""

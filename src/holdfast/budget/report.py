@@ -9,7 +9,7 @@ import msgspec
 from holdfast.budget.ledger import KINDS, Allowance, TokenBudget
 
 
-class BudgetInfo(msgspec.Struct, frozen=True):
+class LimitSummary(msgspec.Struct, frozen=True):
     """A summary of one limit."""
 
     used: int

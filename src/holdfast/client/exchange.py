@@ -24,11 +24,11 @@ from holdfast.upstream.own_tools import added_tools
 from holdfast.wire import Conversation, write
 from holdfast.wire.responses import (
     EventParser,
-    Kept,
+    HiddenTurn,
     Relay,
     add_usage,
-    join_answers,
-    read_answer,
+    join_responses,
+    read_response,
     split,
 )
 from holdfast.wire.strict import decode
@@ -72,7 +72,7 @@ class Exchange:
         self._ids = AnswerIds()
         own_tools = added_tools(request.asked, request.sent)
         self._calls = HiddenCalls(engine, request, Caps(), faults, own_tools)
-        self.hidden: Kept | None = None
+        self.hidden: HiddenTurn | None = None
         """The part of the answer that the caller never sees."""
 
     @property
@@ -100,7 +100,7 @@ class Exchange:
                 sent = self._start_over(status)
                 body = write(sent)
                 continue
-            answer = read_answer(got, self._transport.dialect)
+            answer = read_response(got, self._transport.dialect)
             if answer.error:
                 raise refused(answer.status, self._where)
             usages.append(answer.usage)
@@ -114,8 +114,8 @@ class Exchange:
         self._end()
         joined = bodies[-1]
         with self._faults.caught("answer"):
-            joined = join_answers(bodies, self._transport.dialect, self._calls.is_hidden)
-        shown = read_answer(joined, self._transport.dialect)
+            joined = join_responses(bodies, self._transport.dialect, self._calls.is_hidden)
+        shown = read_response(joined, self._transport.dialect)
         return ExchangeResult(
             turn=shown.turn, body=joined, usages=usages, stop_reason=answer.stop_reason
         )

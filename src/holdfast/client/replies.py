@@ -17,14 +17,14 @@ from holdfast.budget import TokenBudgetReport, Usage
 from holdfast.store.records import Edit
 from holdfast.tokens.calibration import ModelAccuracy
 from holdfast.trim import Effect
-from holdfast.wire.responses import Call
+from holdfast.wire.responses import ModelCall
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """An answer, its usage, and the edits of its request."""
 
     text: str
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ModelCall, ...] = ()
     """The tools that the model asks for, without the calls that open refs, which are answered."""
     messages: list[dict[str, Any]] = []
     """The assistant's turn in the dialect of the messages that were sent: append it to them."""

@@ -26,7 +26,7 @@ from holdfast.tokens.provider_ids import ProviderId
 from holdfast.upstream.offline import OfflineModel, random_id
 from holdfast.upstream.upstreams import DIALECT_OF, OFFICIAL, Family, Upstream, configured
 from holdfast.wire import Text, ToolCall, ToolResult, read
-from holdfast.wire.responses import Said, compose_answer, stream_answer
+from holdfast.wire.responses import OfflineResponse, compose_response, stream_response
 
 if TYPE_CHECKING:
     from holdfast.upstream.network import HttpSending, Reply
@@ -227,7 +227,7 @@ class PromptTransport:
         most = read(body, self.dialect).rest.get("max_tokens")
         limit = most if isinstance(most, int) else _MOST_PROMPT_OUTPUT
         completion = await self._model.complete(prompt, system=system, max_tokens=limit)
-        said = Said(
+        said = OfflineResponse(
             id=random_id(),
             model=completion.model or self.model,
             created=int(time.time()),
@@ -237,9 +237,9 @@ class PromptTransport:
             cut=completion.cut,
         )
         if stream:
-            yield _Ready(tuple(stream_answer(said, self.dialect)), stream=True)
+            yield _Ready(tuple(stream_response(said, self.dialect)), stream=True)
         else:
-            yield _Ready((compose_answer(said, self.dialect),), stream=False)
+            yield _Ready((compose_response(said, self.dialect),), stream=False)
 
     async def close(self) -> None:
         """Do nothing: there is no connection."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from holdfast.fitting import FitState
 from holdfast.trim.anchors import MARK
 from holdfast.wire import DIALECTS, Conversation
-from holdfast.wire.message import beginning
+from holdfast.wire.message import common_prefix
 
 
 def sharing(conversation: Conversation, before: Conversation | None) -> Conversation:
@@ -21,7 +21,7 @@ def sharing(conversation: Conversation, before: Conversation | None) -> Conversa
     """
     if before is None or before.dialect != conversation.dialect:
         return conversation
-    same = beginning(before.messages, conversation.messages)
+    same = common_prefix(before.messages, conversation.messages)
     if same == len(before.messages):
         return conversation
     messages = list(conversation.messages)
@@ -51,7 +51,7 @@ def let_go_of(requests: Iterable[Conversation], state: FitState | None = None) -
     """
     own = (state.asked, state.sent) if state is not None else ()
     for request in requests:
-        shared = max((beginning(each.messages, request.messages) for each in own), default=0)
+        shared = max((common_prefix(each.messages, request.messages) for each in own), default=0)
         others = request.messages[shared:]
         staying = {id(message) for each in own for message in each.messages} if others else ()
         for message in others:

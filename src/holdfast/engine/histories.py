@@ -36,7 +36,7 @@ from holdfast.tokens.counter import Correction
 from holdfast.trim.provenance import edits_of
 from holdfast.wire import Conversation, Message
 from holdfast.wire.places import places
-from holdfast.wire.responses import Kept
+from holdfast.wire.responses import HiddenTurn
 
 if TYPE_CHECKING:
     from holdfast.engine.holdfast import Holdfast
@@ -105,7 +105,7 @@ class Histories:
             options: FitOptions,
             *,
             state: FitState | None = None,
-            hidden: Sequence[Kept] = (),
+            hidden: Sequence[HiddenTurn] = (),
             calibration: Correction | None = None,
         ) -> FitPlan | Fitted:
             assembled = None

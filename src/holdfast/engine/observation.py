@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.engine.bill import ExpansionUsage, ReusedAnswer, ToolUse
 from holdfast.tokens import TokenCount
-from holdfast.wire.responses import Kept
+from holdfast.wire.responses import HiddenTurn
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +21,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     expanded: ExpansionUsage = ExpansionUsage()
     """The parts of contents that the model opened."""
     tools: ToolUse = ToolUse()
-    hidden: Kept | None = None
+    hidden: HiddenTurn | None = None
     """The part of the answer that the client never saw."""
     milliseconds: float = 0.0
     warnings: tuple[str, ...] = ()

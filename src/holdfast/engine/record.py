@@ -27,7 +27,7 @@ from holdfast.store.refs import digest
 from holdfast.trim.provenance import REPLACEMENT, Fold, Replacement, names_ref, originals_of
 from holdfast.wire import Conversation, Message, read
 from holdfast.wire.frame import pack, uneven_gaps, unpack
-from holdfast.wire.message import beginning, bytes_of, spans_of
+from holdfast.wire.message import bytes_of, common_prefix, spans_of
 from holdfast.wire.notes import SingleNote
 from holdfast.wire.places import fingerprint
 
@@ -237,7 +237,7 @@ def _same_objects(conversation: Conversation, before: tuple[Message, ...] | None
         return 0
     if conversation.begins_with(before):
         return len(before)
-    return beginning(before, conversation.messages)
+    return common_prefix(before, conversation.messages)
 
 
 def _same_names(conversation: Conversation, before: Sequence[str]) -> int:

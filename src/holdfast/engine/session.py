@@ -55,9 +55,9 @@ from holdfast.store.records import OFFLINE, TurnParts
 from holdfast.tokens import Calibration
 from holdfast.tokens.counter import Correction
 from holdfast.wire import Conversation
-from holdfast.wire.chained import held_under
 from holdfast.wire.places import head_of
-from holdfast.wire.responses import Kept
+from holdfast.wire.responses import HiddenTurn
+from holdfast.wire.stored_history import stored_history_id
 from holdfast.workers import LARGE_BYTES, Workers
 
 _MOST_HIDDEN = 200
@@ -72,7 +72,7 @@ class Planner(Protocol):
         options: FitOptions,
         *,
         state: FitState | None = None,
-        hidden: Sequence[Kept] = (),
+        hidden: Sequence[HiddenTurn] = (),
         calibration: Correction | None = None,
     ) -> FitPlan | Fitted:
         """Return the plan of a request within its limit, or the request."""
@@ -94,7 +94,7 @@ class Session:
         self.head = ""
         """The place of its last request, stored or not: the request after it belongs here."""
         self.state: FitState | None = None
-        self.hidden: tuple[Kept, ...] = ()
+        self.hidden: tuple[HiddenTurn, ...] = ()
         """Answers with calls that the client never saw, to be restored in its requests."""
         self._parts = parts
         self._store = parts.store
@@ -245,7 +245,7 @@ class Session:
             self.hidden = answers_before(other.hidden, self.record.shared)
         return self
 
-    def hide(self, answer: Kept) -> None:
+    def hide(self, answer: HiddenTurn) -> None:
         """Keep an answer with calls that the client never saw, for its next request."""
         self.hidden = (*self.hidden[1 - _MOST_HIDDEN :], answer)
 
@@ -449,7 +449,7 @@ class Session:
         """Return the facts that are recorded beside the messages; this reads all of them."""
         state, asked = fitted.state, fitted.state.asked
         # A history that the provider stores is found by its response id: see `ResponseChains`.
-        head = self.record.head if held_under(asked) else head_of(asked)
+        head = self.record.head if stored_history_id(asked) else head_of(asked)
         parts = parts_of(state, fitted.count)
         return cache_lives(asked), head, parts, prefixes_of(fitted)
 

@@ -25,8 +25,8 @@ from holdfast.store import Content, Scope, Turn
 from holdfast.store.records import ClientKey
 from holdfast.tokens import Calibration
 from holdfast.wire import Conversation
-from holdfast.wire.chained import held_under
 from holdfast.wire.places import heads
+from holdfast.wire.stored_history import stored_history_id
 
 _SAVE_EVERY = 50
 """Recorded turns after which the calibration is stored."""
@@ -127,7 +127,7 @@ class Sessions:
         `request` shows whether the request is still open, so that an identical one in the meantime
         is not taken for a retry.
         """
-        if held := held_under(conversation):
+        if held := stored_history_id(conversation):
             # Only the provider's name counts: many conversations begin with the same few messages.
             chained = await self.get(await self.chains.session_of(held)).load()
             self.chains.remember(held, chained.name)  # the client may send it once more
@@ -151,7 +151,7 @@ class Sessions:
     ) -> Session:
         """Return the session that a request would continue, without beginning one."""
         session: Session | None = None
-        if not name and (held := held_under(conversation)):
+        if not name and (held := stored_history_id(conversation)):
             name = await self.chains.session_of(held)
         elif not name:
             places = await self._places_of(conversation)

@@ -14,7 +14,7 @@ from holdfast.store.records import TurnParts
 from holdfast.tokens import TokenCount
 from holdfast.trim.provenance import edits_of, fold_of
 from holdfast.wire import Message
-from holdfast.wire.running import RunningNote
+from holdfast.wire.prefix_values import PrefixNote
 
 _KINDS = ("history", "results", "citations", "summaries", "facts")
 _Sizes = tuple[int, ...]
@@ -50,4 +50,4 @@ def _kind(message: Message) -> str:
     return "results" if message.results else "history"
 
 
-_SIZES: RunningNote[_Sizes] = RunningNote("sizes by part", (0,) * len(_KINDS), _weighed)
+_SIZES: PrefixNote[_Sizes] = PrefixNote("sizes by part", (0,) * len(_KINDS), _weighed)

@@ -16,7 +16,7 @@ import re2  # type: ignore[import-untyped]
 
 from holdfast.tokens.prices import Price
 from holdfast.wire import Conversation, Message
-from holdfast.wire.running import RunningNote
+from holdfast.wire.prefix_values import PrefixNote
 
 Life = Literal["5m", "1h"]
 """How long a provider keeps a part that the client marked."""
@@ -60,7 +60,7 @@ def _with_lives(lives: Lives, messages: Sequence[Message]) -> Lives:
     return lives.union(*(_lives_in(message.raw) for message in marked))
 
 
-_LIVES: RunningNote[Lives] = RunningNote("cache lives", frozenset(), _with_lives)
+_LIVES: PrefixNote[Lives] = PrefixNote("cache lives", frozenset(), _with_lives)
 
 
 class Policy(msgspec.Struct, frozen=True):

@@ -21,7 +21,7 @@ from holdfast.store import Scope, SessionRecord, Store, Turn
 from holdfast.store.records import Patch
 from holdfast.store.refs import digest
 from holdfast.trim.provenance import Sentence, Told
-from holdfast.wire.responses import Kept
+from holdfast.wire.responses import HiddenTurn
 from holdfast.workers import Workers
 
 _ATTEMPTS = 100
@@ -79,12 +79,12 @@ class TurnWriter:
             turns += page
         return turns if up_to is None else turns[:up_to]
 
-    async def hidden(self, turns: list[Turn]) -> tuple[Kept, ...]:
+    async def hidden(self, turns: list[Turn]) -> tuple[HiddenTurn, ...]:
         """The answers whose calls the client never saw, the latest of them."""
         names = [turn.hidden for turn in turns if turn.hidden][-_MOST_HIDDEN:]
         stored = await self._store.messages(self._scope, sorted(set(names))) if names else {}
         return tuple(
-            msgspec.json.decode(stored[name], type=Kept) for name in names if name in stored
+            msgspec.json.decode(stored[name], type=HiddenTurn) for name in names if name in stored
         )
 
     async def told(self, turns: list[Turn]) -> Told:
@@ -95,9 +95,9 @@ class TurnWriter:
             return {}
         return msgspec.json.decode(stored[name], type=dict[str, tuple[Sentence, ...]])
 
-    async def inherited(self) -> tuple[Kept, ...]:
+    async def inherited(self) -> tuple[HiddenTurn, ...]:
         """Return the answers that a branched session may restore in the messages that it shares."""
-        answers: tuple[Kept, ...] = ()
+        answers: tuple[HiddenTurn, ...] = ()
         record, shared = self.record, self.record.shared
         for _ in range(_MOST_FORKS):
             if not record.forked_from:
@@ -140,7 +140,7 @@ class TurnWriter:
         turn: Turn,
         state: FitState,
         head: str,
-        hidden: Kept | None = None,
+        hidden: HiddenTurn | None = None,
         *,
         sent_at: float | None = None,
     ) -> Turn:
@@ -161,7 +161,7 @@ class TurnWriter:
             self._answered_at = turn.started_at if sent_at is None else sent_at
         return written_turn
 
-    async def _add(self, turn: Turn, state: FitState, head: str, hidden: Kept | None) -> Turn:
+    async def _add(self, turn: Turn, state: FitState, head: str, hidden: HiddenTurn | None) -> Turn:
         work = partial(written, state, self._before)
         change = await self._workers.off_loop(_size(state) // _HASHING, work)
         messages = dict(change.messages)
@@ -235,7 +235,7 @@ def _last_answered(turns: list[Turn], before: Before) -> tuple[Before, float]:
     return Before(), 0.0
 
 
-def answers_before(hidden: tuple[Kept, ...], shared: int) -> tuple[Kept, ...]:
+def answers_before(hidden: tuple[HiddenTurn, ...], shared: int) -> tuple[HiddenTurn, ...]:
     """Return the answers at most `shared` messages from the beginning."""
     return tuple(answer for answer in hidden if answer.index <= shared)
 

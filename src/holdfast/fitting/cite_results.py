@@ -36,7 +36,7 @@ from holdfast.wire import DIALECTS, Block, Conversation, Message, ToolCall
 from holdfast.wire.blocks import hollow
 from holdfast.wire.message import result_texts
 from holdfast.wire.notes import KeyedNote
-from holdfast.wire.running import RunningNote
+from holdfast.wire.prefix_values import PrefixNote
 from holdfast.wire.strict import encode, splice, string_at
 from holdfast.wire.tools import offered_tools
 
@@ -374,7 +374,7 @@ def _with_digits(digits: frozenset[str], messages: Sequence[Message]) -> frozens
     return digits | more if more else digits
 
 
-_DIGITS_SHOWN: RunningNote[frozenset[str]] = RunningNote("digits", frozenset(), _with_digits)
+_DIGITS_SHOWN: PrefixNote[frozenset[str]] = PrefixNote("digits", frozenset(), _with_digits)
 """The first digits of all refs that messages show."""
 
 
@@ -394,7 +394,7 @@ def _asking(earlier: Message | None, messages: Sequence[Message]) -> Message | N
     return next((message for message in reversed(messages) if asks(message)), earlier)
 
 
-_QUESTION: RunningNote[Message | None] = RunningNote("last question", None, _asking)
+_QUESTION: PrefixNote[Message | None] = PrefixNote("last question", None, _asking)
 
 
 def _question(question: Message | None, call: ToolCall | None) -> str:

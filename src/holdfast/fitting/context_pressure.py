@@ -21,7 +21,7 @@ from holdfast.fitting.policy import Pressure
 from holdfast.tokens.prices import bundled, bundled_date
 from holdfast.trim.provenance import shows_ref
 from holdfast.wire import Conversation, Message
-from holdfast.wire.running import RunningNote
+from holdfast.wire.prefix_values import PrefixNote
 
 _BYTES_A_TOKEN = 4
 _WEIGHED = 8_000
@@ -132,7 +132,7 @@ def _is_marked(request: Conversation) -> bool:
     return any(mark in hollow or any(m.holds(mark) for m in last) for mark in _MARKS)
 
 
-_WEIGHTS: RunningNote[int] = RunningNote("weights", 0, lambda tokens, _: tokens)
+_WEIGHTS: PrefixNote[int] = PrefixNote("weights", 0, lambda tokens, _: tokens)
 """By the model and its platform; `ContextPressure` adds, which knows how both count."""
 
 
@@ -142,7 +142,7 @@ def _with_openings(openings: int, messages: Sequence[Message]) -> int:
     return openings + sum(call.name in (NAME, OTHER_NAME) for m in may_open for call in m.calls)
 
 
-_OPENINGS: RunningNote[int] = RunningNote("openings", 0, _with_openings)
+_OPENINGS: PrefixNote[int] = PrefixNote("openings", 0, _with_openings)
 
 
 @functools.lru_cache(maxsize=1_024)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.wire import Conversation, Message
-from holdfast.wire.running import RunningNote
+from holdfast.wire.prefix_values import PrefixNote
 
 _CORE = frozenset(
     # Claude Code, Codex, Gemini CLI, Qwen Code, opencode, Crush, Kimi
@@ -56,4 +56,4 @@ def _with_calls(names: tuple[str, ...], messages: Sequence[Message]) -> tuple[st
     return (*(name for name in names if name not in new), *reversed(new)) if new else names
 
 
-_CALLED: RunningNote[tuple[str, ...]] = RunningNote("called tools", (), _with_calls)
+_CALLED: PrefixNote[tuple[str, ...]] = PrefixNote("called tools", (), _with_calls)

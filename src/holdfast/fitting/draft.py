@@ -25,8 +25,8 @@ from holdfast.trim.provenance import (
     refs_of,
 )
 from holdfast.wire import DIALECTS, Conversation, Message
-from holdfast.wire.frame import Frame
-from holdfast.wire.message import beginning
+from holdfast.wire.frame import BodyFrame
+from holdfast.wire.message import common_prefix
 
 Origins = Sequence[tuple[int, int]]
 """For each sent message, the range of the client's messages that it replaces."""
@@ -105,7 +105,7 @@ class FrameEdit(msgspec.Struct, frozen=True):
     """A change around the messages, and the frame before it."""
 
     edit: Edit
-    before: Frame
+    before: BodyFrame
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -132,7 +132,7 @@ class Draft(msgspec.Struct, frozen=True):
 
     def with_messages(self, messages: tuple[Message, ...], *edits: Edit) -> Draft:
         """Return the request with messages that have their replacements noted."""
-        same = beginning(self.now.messages, messages)
+        same = common_prefix(self.now.messages, messages)
         earlier, extends = self.origins[:same], self.now.extends
         added = origins_of(messages[same:], earlier[-1][1] if earlier else 0)
         return msgspec.structs.replace(

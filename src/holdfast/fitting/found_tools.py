@@ -15,14 +15,14 @@ from holdfast.fitting.draft import Draft, because
 from holdfast.fitting.options import FitOptions
 from holdfast.fitting.state import FitState
 from holdfast.wire import Conversation
-from holdfast.wire.loading import held_back, loaded, loads_tools, with_references
+from holdfast.wire.deferred_tools import deferred_names, loaded_names, loads_tools, with_references
 from holdfast.wire.responses.shared import load
 from holdfast.wire.values import take
 
 
 def holds_back(sent: Conversation) -> bool:
     """Whether the provider was asked to hold schemas back, and by us: a client may do so itself."""
-    return bool(held_back(sent)) and offered_pair(sent) is not None
+    return bool(deferred_names(sent)) and offered_pair(sent) is not None
 
 
 def goes_on(state: FitState, asked: Conversation, options: FitOptions, model: str) -> bool:
@@ -34,7 +34,7 @@ def goes_on(state: FitState, asked: Conversation, options: FitOptions, model: st
     if not holds_back(state.sent):
         return True
     able = options.lazy.native and loads_tools(asked, model)
-    return able and loaded(state.sent) <= {tool.name for tool in asked.tools}
+    return able and loaded_names(state.sent) <= {tool.name for tool in asked.tools}
 
 
 def load_found(request: Conversation, start: int, names: Collection[str]) -> Conversation:

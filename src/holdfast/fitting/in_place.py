@@ -34,9 +34,9 @@ from holdfast.trim.in_place import InPlace
 from holdfast.trim.pieces import Bench, pieces_of
 from holdfast.trim.provenance import edits_of, originals_of
 from holdfast.wire import DIALECTS, Conversation, Message
-from holdfast.wire.running import RunningNote
+from holdfast.wire.prefix_values import PrefixNote
+from holdfast.wire.tool_choice import chosen_tools
 from holdfast.wire.tools import offered_tools
-from holdfast.wire.withdrawing import chosen_tools
 
 ROOM = 0.25
 """Share of the room for older contents that is freed in a conversation that grows, so that its next
@@ -185,4 +185,4 @@ def _any_calls(calls: bool, messages: Sequence[Message]) -> bool:
     return calls or any(message.calls for message in messages)
 
 
-_CALLS: RunningNote[bool] = RunningNote("calls", False, _any_calls)
+_CALLS: PrefixNote[bool] = PrefixNote("calls", False, _any_calls)

@@ -32,7 +32,7 @@ from holdfast.trim.anchors import MARK, asks
 from holdfast.trim.provenance import REPLACEMENT, edits_of, own_of, refs_of
 from holdfast.wire import DIALECTS, Conversation, Message, Text
 from holdfast.wire.message import result_texts
-from holdfast.wire.running import RunningNote
+from holdfast.wire.prefix_values import PrefixNote
 from holdfast.wire.strict import encode, splice
 
 MOST_TOKENS = 300
@@ -304,7 +304,7 @@ def _hidden_by(message: Message) -> Iterator[HiddenMessage]:
         yield HiddenMessage(own_of(message), refs_of(message), "", message)
 
 
-_HIDDEN: RunningNote[tuple[HiddenMessage, ...]] = RunningNote("hidden contents", (), _with_hidden)
+_HIDDEN: PrefixNote[tuple[HiddenMessage, ...]] = PrefixNote("hidden contents", (), _with_hidden)
 """The last hidden messages of a conversation, kept from request to request."""
 
 

@@ -56,7 +56,7 @@ class LazyRules(msgspec.Struct, frozen=True, kw_only=True):
     """Names of tools, or patterns, that stay as they are."""
     native: bool = False
     """Whether whoever is asked can hold schemas back itself, where the model knows how: see
-    wire/loading.py."""
+    wire/deferred_tools.py."""
     directory_tokens: int = 800
     directory: Callable[[Sequence[bytes], int], str] = _no_directory
     """(definitions as JSON, most tokens) → names and intents: see toolbox/."""

@@ -32,7 +32,7 @@ from holdfast.tokens import ModelContextRegistry
 from holdfast.tokens.counter import Correction
 from holdfast.trim.anchors import DEFAULT_ANCHORS, AnchorDefinition
 from holdfast.trim.strategies import ContextStrategy
-from holdfast.wire.responses import Kept
+from holdfast.wire.responses import HiddenTurn
 
 
 class FitInput(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class FitInput(msgspec.Struct, frozen=True):
     body: object
     options: FitOptions
     state: FitState | None = None
-    hidden: tuple[Kept, ...] = ()
+    hidden: tuple[HiddenTurn, ...] = ()
     calibration: Correction | None = None
 
     def steps(self) -> tuple[Steps[Fitted], int]:
@@ -129,7 +129,7 @@ def plan(
     options: FitOptions,
     *,
     state: FitState | None = None,
-    hidden: Sequence[Kept] = (),
+    hidden: Sequence[HiddenTurn] = (),
     calibration: Correction | None = None,
 ) -> FitPlan:
     """Return the plan by which a request fits its limit.
@@ -149,7 +149,7 @@ def fit_request(
     options: FitOptions,
     *,
     state: FitState | None = None,
-    hidden: Sequence[Kept] = (),
+    hidden: Sequence[HiddenTurn] = (),
     calibration: Correction | None = None,
 ) -> Fitted:
     """Return a request within the limit, or raise; all contents are read in this process.

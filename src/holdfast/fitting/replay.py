@@ -41,10 +41,10 @@ from holdfast.trim.anchors import MARK
 from holdfast.trim.provenance import REPLACEMENT, originals_of
 from holdfast.wire import Conversation, Message, read, validate
 from holdfast.wire.exchanges import group
-from holdfast.wire.message import beginning, spans_of
+from holdfast.wire.message import common_prefix, spans_of
 from holdfast.wire.places import fingerprint
-from holdfast.wire.repair import Action, mend
-from holdfast.wire.responses import Kept, rejoin, with_marks
+from holdfast.wire.repair import Action, repair_conversation
+from holdfast.wire.responses import HiddenTurn, rejoin, with_marks
 from holdfast.wire.rules.rule import check_at
 from holdfast.wire.tools import offered_tools
 
@@ -54,7 +54,7 @@ def followed(state: FitState, asked: Conversation) -> FitState | None:
     old, new = state.asked.messages, asked.messages
     # Reading shares the messages whose bytes are equal, and notes that it shares all of them: to
     # compare 100,000 pointers takes a millisecond.
-    same = len(old) if asked.extends is old else beginning(old, new)
+    same = len(old) if asked.extends is old else common_prefix(old, new)
     if same == len(old):
         return state
     if len(new) < len(old) or asked.dialect != state.asked.dialect:
@@ -132,7 +132,7 @@ def take_up(
     body: object,
     options: FitOptions,
     state: FitState | None,
-    hidden: Sequence[Kept],
+    hidden: Sequence[HiddenTurn],
     originals: Originals,
 ) -> Draft:
     """Read a request, and put the sent messages of the last one before the new messages."""
@@ -174,7 +174,7 @@ def _replayed(asked: Conversation, state: FitState | None) -> Draft:
 # --- hidden calls --------------------------------------------------------------------------------
 
 
-def _with_hidden(draft: Draft, hidden: Sequence[Kept], model: str, platform: str) -> Draft:
+def _with_hidden(draft: Draft, hidden: Sequence[HiddenTurn], model: str, platform: str) -> Draft:
     """Insert the calls that the proxy answered itself among the new messages."""
     hidden = [answer for answer in hidden if answer.dialect in ("", draft.now.dialect)]
     if not hidden:
@@ -223,7 +223,7 @@ def is_valid(draft: Draft, model: str) -> bool:
 
 def _mended(draft: Draft, model: str, platform: str, originals: Originals) -> Draft:
     """Repair what can be repaired; the provider names the rest."""
-    mended = mend(draft.now, model)
+    mended = repair_conversation(draft.now, model)
     if not mended.actions or not mended.conversation.messages:
         return draft  # nothing is left of the request: the provider's error is the best answer
     if originals.would_lose(draft.now.messages, mended.conversation.messages):

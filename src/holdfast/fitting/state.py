@@ -14,8 +14,8 @@ from holdfast.tokens.counter import NOT_RENDERED
 from holdfast.trim.in_place import WHY as IN_PLACE
 from holdfast.trim.provenance import REPLACEMENT, Fold, Told, fold_of
 from holdfast.wire import Conversation, Message
-from holdfast.wire.message import Window
-from holdfast.wire.running import RunningNote
+from holdfast.wire.message import MessageWindow
+from holdfast.wire.prefix_values import PrefixNote
 
 BY_ENDS = "cited a tool result by its ends"
 """Words of the edit for a content that could not be read in time or within its memory limit."""
@@ -97,7 +97,7 @@ def added(conversation: Conversation) -> tuple[Message, ...]:
     return conversation.messages[len(conversation.extends) :]
 
 
-def _weight(conversation: Conversation, running: RunningNote[int]) -> int:
+def _weight(conversation: Conversation, running: PrefixNote[int]) -> int:
     """Return the bytes that messages take beside the body they were read from.
 
     Those that were there last time weigh what they did when this request came: all texts that are
@@ -109,7 +109,7 @@ def _weight(conversation: Conversation, running: RunningNote[int]) -> int:
 
 def _asked_bytes(weight: int, messages: Sequence[Message]) -> int:
     for message in messages:
-        own = 0 if isinstance(message.window, Window) else message.size
+        own = 0 if isinstance(message.window, MessageWindow) else message.size
         weight += own + message.parsed_bytes
     return weight
 
@@ -119,8 +119,8 @@ def _own_bytes(weight: int, messages: Sequence[Message]) -> int:
     return _asked_bytes(weight, [m for m in messages if REPLACEMENT.get(m) is not None])
 
 
-_ASKED: RunningNote[int] = RunningNote("asked bytes", 0, _asked_bytes)
-_SENT: RunningNote[int] = RunningNote("sent bytes", 0, _own_bytes)
+_ASKED: PrefixNote[int] = PrefixNote("asked bytes", 0, _asked_bytes)
+_SENT: PrefixNote[int] = PrefixNote("sent bytes", 0, _own_bytes)
 
 
 class Continuation(msgspec.Struct, frozen=True):

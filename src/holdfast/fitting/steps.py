@@ -38,8 +38,8 @@ from holdfast.fitting.tool_offers import (
 from holdfast.tokens import TokenCount
 from holdfast.tokens.counter import Correction
 from holdfast.wire import write
-from holdfast.wire.responses import Kept
-from holdfast.wire.thinking import BINDING
+from holdfast.wire.bound_thinking import BINDING
+from holdfast.wire.responses import HiddenTurn
 
 _SHOWING = ("cite", "fold", "shorten", "open")
 """Edits that leave a ref where the model sees it. A pointer to what stands above may show none."""
@@ -63,7 +63,7 @@ def basis_of(
     body: object,
     options: FitOptions,
     state: FitState | None,
-    hidden: Sequence[Kept],
+    hidden: Sequence[HiddenTurn],
     calibration: Correction | None,
 ) -> Basis:
     """Read a request, replay the edits of earlier ones, and count it."""

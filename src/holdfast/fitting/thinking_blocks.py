@@ -15,8 +15,8 @@ from holdfast.fitting.measure import Measure
 from holdfast.fitting.state import FitState
 from holdfast.store.records import Edit
 from holdfast.wire import Conversation, Message
+from holdfast.wire.bound_thinking import is_bound, without_thinking
 from holdfast.wire.places import normal_form, without_marks
-from holdfast.wire.thinking import is_bound, without_thinking
 
 _SWITCHED_OFF = Edit(
     action="thinking",

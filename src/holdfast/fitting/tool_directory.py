@@ -34,12 +34,12 @@ from holdfast.guard.final_turn import FINAL_REPORT_TOOL
 from holdfast.store.records import Edit
 from holdfast.wire import Conversation
 from holdfast.wire.blocks import Tool
-from holdfast.wire.loading import held_back, hold_back, loads_tools
+from holdfast.wire.bound_thinking import has_bound_thoughts
+from holdfast.wire.deferred_tools import defer_tools, deferred_names, loads_tools
 from holdfast.wire.rules.openai_chat import MOST_TOOLS
 from holdfast.wire.strict import decode
-from holdfast.wire.thinking import has_bound_thoughts
+from holdfast.wire.tool_choice import chosen_tools
 from holdfast.wire.tools import definitions, plain_functions, with_tool, without_tools
-from holdfast.wire.withdrawing import chosen_tools
 
 _CLAUDE_CODE = "claude-code-20250219"
 """The beta of Anthropic's API that Claude Code names in every request with tools."""
@@ -146,7 +146,7 @@ def _is_native(
 ) -> bool:
     """Return whether the provider defers the schemas itself; a session keeps its first way."""
     if before is not None:
-        return bool(held_back(before))
+        return bool(deferred_names(before))
     return rules.native and loads_tools(asked, model)
 
 
@@ -177,7 +177,7 @@ def _names(tools: Sequence[Tool]) -> set[str]:
 
 def _shown_in(sent: Conversation) -> set[str]:
     """Return the names of the tools that a request shows in full."""
-    return _names(sent.tools) - held_back(sent)
+    return _names(sent.tools) - deferred_names(sent)
 
 
 def _always_shown(step: _Step) -> set[str]:
@@ -208,7 +208,7 @@ def _deferred(step: _Step, shown: set[str]) -> Draft:
         directory = options.lazy.directory(schemas, room)
         search = finder(draft.now.dialect, pair, directory, native=native)
     if native:
-        fewer = with_tool(hold_back(draft.now, withheld), _marked(search, draft.now, withheld))
+        fewer = with_tool(defer_tools(draft.now, withheld), _marked(search, draft.now, withheld))
     else:
         fewer = with_tool(without_tools(draft.now, withheld), search)
         fewer = with_tool(fewer, _marked(caller(draft.now.dialect, pair), draft.now, withheld))
@@ -291,7 +291,7 @@ def _explained(  # noqa: PLR0913 - the parts of one edit
     left = measure.count(fewer).parts.tools
     if begins and left > _PAYS * tokens:
         return draft
-    if held_back(fewer):
+    if deferred_names(fewer):
         return draft.with_frame(fewer, _held_back(len(schemas), tokens, left), new=not same)
     whole = b"[" + b",".join(schemas) + b"]"
     kept = originals.name_of if same else partial(originals.keep, tokens=tokens - left)

@@ -21,10 +21,10 @@ from holdfast.fitting.state import FitState
 from holdfast.store.records import Edit
 from holdfast.trim.provenance import edits_of, is_ours, names_ref, shows_ref
 from holdfast.wire import Conversation, Message
-from holdfast.wire.chained import held_under
+from holdfast.wire.bound_thinking import has_bound_thoughts
 from holdfast.wire.rules.common import openai_answers
 from holdfast.wire.rules.openai_chat import MOST_TOOLS
-from holdfast.wire.thinking import has_bound_thoughts
+from holdfast.wire.stored_history import stored_history_id
 from holdfast.wire.tools import (
     INLINE_BETA,
     adds_tools,
@@ -121,7 +121,9 @@ def offer_in_time(
     went_on = state is not None and draft.known > 0
     refs = state is not None and state.refs and went_on
     offered = state is not None and expansion_tool(state.sent)[1]
-    held = offered and bool(held_under(draft.asked))  # tools are offered anew with each request
+    held = offered and bool(
+        stored_history_id(draft.asked)
+    )  # tools are offered anew with each request
     shows = held or names_ref(draft.now)
     offered = offered and went_on
     if not options.opens:
@@ -162,7 +164,7 @@ def _takes_inline(asked: Conversation, options: FitOptions, model: str) -> bool:
     Nothing but the request tells what stands behind an address: gateways speak OpenAI's and
     Anthropic's dialects and know neither form (envoy ai-gateway#2586, litellm's Bedrock Mantle).
     """
-    if options.offer_inline == "never" or held_under(asked):
+    if options.offer_inline == "never" or stored_history_id(asked):
         return False  # what a provider holds would hold the tool as well, perhaps
     if asked.dialect == "openai-responses":
         trusted = options.offer_inline == "always" and openai_answers(asked.context(model))

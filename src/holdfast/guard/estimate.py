@@ -20,7 +20,7 @@ from holdfast.tokens.families import UNKNOWN, family_of
 from holdfast.tokens.vocabulary import shared
 from holdfast.wire import Conversation, Message, Text, Thinking, ToolCall, ToolResult, read
 from holdfast.wire.blocks import Block, Media, Opaque
-from holdfast.wire.pointing import Place
+from holdfast.wire.json_places import Place
 from holdfast.wire.strict import encode
 
 _LIST_KEYS = {"gemini": "contents", "openai-responses": "input"}

@@ -1,8 +1,8 @@
 """Find secrets and personal data in texts, and mask or refuse them before anything is stored."""
 
 from holdfast.privacy.detectors import (
-    Finding,
     Policy,
+    SensitiveSpan,
     apply,
     check_unmasked,
     find,
@@ -13,8 +13,8 @@ from holdfast.privacy.detectors import (
 )
 
 __all__ = [
-    "Finding",
     "Policy",
+    "SensitiveSpan",
     "apply",
     "check_unmasked",
     "find",

@@ -28,7 +28,7 @@ def _occurring() -> Callable[[bytes], Sequence[int]]:
     return matching_patterns(DETECTORS)  # compiled on first use
 
 
-class Finding(msgspec.Struct, frozen=True):
+class SensitiveSpan(msgspec.Struct, frozen=True):
     """A span of a text that contains a secret or personal data."""
 
     kind: str
@@ -38,7 +38,7 @@ class Finding(msgspec.Struct, frozen=True):
     stop: int
 
 
-def find(text: str) -> tuple[Finding, ...]:
+def find(text: str) -> tuple[SensitiveSpan, ...]:
     """Return all findings in a text, sorted and without overlaps."""
     data = text.encode("utf-8", "surrogatepass")
     findings = _find_in_bytes(data)
@@ -66,48 +66,48 @@ def secrets_in_json(data: bytes) -> set[bytes]:
     }
 
 
-def _find_in_bytes(data: bytes) -> list[Finding]:
+def _find_in_bytes(data: bytes) -> list[SensitiveSpan]:
     """Return the findings in bytes, with byte offsets and without removing escapes."""
     return [
-        Finding(DETECTORS[index].kind, start, stop)
+        SensitiveSpan(DETECTORS[index].kind, start, stop)
         for index in _occurring()(data)
         for start, stop in DETECTORS[index].spans(data)
     ]
 
 
-def _map_back(finding: Finding, forms: Sequence[UnescapedText]) -> Finding:
+def _map_back(finding: SensitiveSpan, forms: Sequence[UnescapedText]) -> SensitiveSpan:
     """Return a finding with its offsets mapped back through each round of unescaping."""
     start, stop = finding.start, finding.stop
     for plain in reversed(forms):
         start, stop = plain.written(start), plain.written(stop)
-    return Finding(finding.kind, start, stop)
+    return SensitiveSpan(finding.kind, start, stop)
 
 
-def merge(findings: Iterable[Finding]) -> list[Finding]:
+def merge(findings: Iterable[SensitiveSpan]) -> list[SensitiveSpan]:
     """Return findings in order; overlapping ones are merged and take the more specific kind."""
-    merged: list[Finding] = []
+    merged: list[SensitiveSpan] = []
     for each in sorted(findings, key=lambda f: (f.start, f.stop)):
         if merged and each.start < merged[-1].stop:
             last = merged.pop()
             kind = min(last.kind, each.kind, key=lambda k: _RANK.get(k, len(_RANK)))
-            merged.append(Finding(kind, last.start, max(last.stop, each.stop)))
+            merged.append(SensitiveSpan(kind, last.start, max(last.stop, each.stop)))
         else:
             merged.append(each)
     return merged
 
 
-def flags(findings: Iterable[Finding]) -> tuple[str, ...]:
+def flags(findings: Iterable[SensitiveSpan]) -> tuple[str, ...]:
     """Return the kinds found, sorted, as records store them."""
     return tuple(sorted({finding.kind for finding in findings}))
 
 
-def _in_characters(findings: Iterable[Finding], data: bytes) -> list[Finding]:
+def _in_characters(findings: Iterable[SensitiveSpan], data: bytes) -> list[SensitiveSpan]:
     """Return findings with offsets in characters instead of bytes, in one pass."""
     counted, at, characters = [], 0, 0
     for each in findings:
         start = characters + _length(data[at : each.start])
         stop = start + _length(data[each.start : each.stop])
-        counted.append(Finding(each.kind, start, stop))
+        counted.append(SensitiveSpan(each.kind, start, stop))
         at, characters = each.stop, stop
     return counted
 
@@ -122,7 +122,7 @@ ROUNDS = 16
 """Maximum rounds of searching a masked text again; only artificial chains of numbers need more."""
 
 
-def mask(text: str, findings: Iterable[Finding]) -> str:
+def mask(text: str, findings: Iterable[SensitiveSpan]) -> str:
     """Return the text with findings replaced by `[email masked]` and the like.
 
     A mask can expose its neighbour: `219-09-9998-` is no SSN before a word but is one before a
@@ -138,7 +138,7 @@ def mask(text: str, findings: Iterable[Finding]) -> str:
     return text
 
 
-def _mask_spans(text: str, findings: Iterable[Finding]) -> str:
+def _mask_spans(text: str, findings: Iterable[SensitiveSpan]) -> str:
     pieces: list[str] = []
     at = 0
     for each in findings:
@@ -147,7 +147,7 @@ def _mask_spans(text: str, findings: Iterable[Finding]) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def apply(policy: Policy, text: str, findings: Iterable[Finding]) -> str:
+def apply(policy: Policy, text: str, findings: Iterable[SensitiveSpan]) -> str:
     """Return the text that may be displayed under a policy.
 
     Raises:

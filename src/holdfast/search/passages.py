@@ -31,7 +31,7 @@ _MAX_REFINED = 200
 _LONGEST_ENDING = 8
 
 
-class Passage(Protocol):
+class TextPassage(Protocol):
     """A part of a content that can answer a question on its own."""
 
     @property
@@ -56,7 +56,7 @@ class _Hits(NamedTuple):
     times: int
 
 
-def rank(question: str, passages: Sequence[Passage]) -> list[RankedPassage]:
+def rank(question: str, passages: Sequence[TextPassage]) -> list[RankedPassage]:
     """Return the passages that match the question, best first; ties keep their order."""
     query = terms(question)
     if not query or not passages:
@@ -136,7 +136,7 @@ def _block(first: int, texts: Sequence[str]) -> _TextBlock:
 class _PassageBlocks:
     """All passages in blocks; searching them all at once takes twice their memory in addition."""
 
-    def __init__(self, passages: Sequence[Passage]) -> None:
+    def __init__(self, passages: Sequence[TextPassage]) -> None:
         self.passages = passages
         self.characters = sum(len(passage.text) + 1 for passage in passages) - 1
 

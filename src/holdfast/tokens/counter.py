@@ -28,7 +28,7 @@ from holdfast.tokens.request_reader import is_request, read_request
 from holdfast.tokens.tally import tally_messages
 from holdfast.tokens.vocabulary import CountText
 from holdfast.wire import Conversation, Limits, Message
-from holdfast.wire.loading import held_back, loaded
+from holdfast.wire.deferred_tools import deferred_names, loaded_names
 
 
 class UnknownModelWarning(HoldfastWarning):
@@ -305,10 +305,10 @@ def _loaded_tool_tokens(
     conversation: Conversation, numbers: Constants, counter: CountText
 ) -> float:
     """Return the tokens of deferred tools that the request's messages have loaded."""
-    deferred = held_back(conversation) if numbers.root == "claude" else frozenset()
+    deferred = deferred_names(conversation) if numbers.root == "claude" else frozenset()
     if not deferred:
         return 0.0
-    names = deferred & loaded(conversation)
+    names = deferred & loaded_names(conversation)
     tools = (tool for tool in conversation.tools if tool.name in names)
     return loaded_tools(tools, numbers, counter)
 

@@ -237,8 +237,8 @@ def load(folder: Path | None) -> LoadedPrices:
         return LoadedPrices(bundled(), "bundled")
     try:
         stored_on = datetime.fromtimestamp(path.stat().st_mtime, UTC).date()
-        bundled_date = _bundled_file().made
-        if bundled_date is not None and stored_on < bundled_date:
+        released_on = _bundled_file().made
+        if released_on is not None and stored_on < released_on:
             return LoadedPrices(bundled(), "bundled")
         return LoadedPrices(Prices.read(_read(path), where=str(path)), str(path))
     except OSError as error:

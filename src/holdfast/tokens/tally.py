@@ -15,7 +15,7 @@ from holdfast.tokens.render.request import NeighbourFacts, message_view
 from holdfast.tokens.vocabulary import CountText
 from holdfast.wire import Block, Conversation, Media, Message, Opaque, Text, Thinking, ToolResult
 from holdfast.wire.notes import KeyedNote, SingleNote
-from holdfast.wire.running import LOOK_BACK, MOVING
+from holdfast.wire.prefix_values import LOOK_BACK, MOVING
 
 _AROUND_SUMMARY = 80
 """Tokens that Anthropic adds around its own summary, from two recorded requests (81 and 84)."""

@@ -15,7 +15,7 @@ from holdfast.store.records import Edit
 from holdfast.store.refs import REF
 from holdfast.wire import Conversation, Message
 from holdfast.wire.notes import SingleNote
-from holdfast.wire.running import RunningNote
+from holdfast.wire.prefix_values import PrefixNote
 
 
 class Sentence(msgspec.Struct, frozen=True, array_like=True):
@@ -169,4 +169,4 @@ def _spells_ref(message: Message) -> bool:
     return message.holds(b"ref:") and bool(REF.search(message.raw.decode("utf-8", "replace")))
 
 
-_NAMES_REF: RunningNote[bool] = RunningNote("names a ref", False, _name_one)
+_NAMES_REF: PrefixNote[bool] = PrefixNote("names a ref", False, _name_one)

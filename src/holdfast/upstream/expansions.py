@@ -28,11 +28,19 @@ from holdfast.store.refs import REF
 from holdfast.trim.relevance import latest_question, words_of
 from holdfast.upstream.tool_finder import ToolFinder
 from holdfast.wire import Conversation, Message
-from holdfast.wire.message import beginning, result_texts
-from holdfast.wire.responses import Call, Handed, Hidden, Hop, continuation, is_silent, split
-from holdfast.wire.thinking import unbound, unbound_turn
+from holdfast.wire.bound_thinking import without_bound_thinking, without_bound_thinking_in_turn
+from holdfast.wire.message import common_prefix, result_texts
+from holdfast.wire.responses import (
+    HandedCalls,
+    Hop,
+    IsHidden,
+    ModelCall,
+    continuation,
+    is_silent,
+    split,
+)
+from holdfast.wire.tool_choice import forbid_tools, keeps_other_tools
 from holdfast.wire.tools import remove_tools
-from holdfast.wire.withdrawing import spares_others, withdraw
 
 _LEAST_ROOM = 120
 """Tokens that are worth opening something for: a page's head and a few lines."""
@@ -55,7 +63,7 @@ _REFUSED = frozenset({400, 413, 422})
 _MOST_REFS = 64
 """Refs of a conversation that a call may mean which names none of them, the latest first."""
 
-Results = tuple[tuple[Call, str], ...]
+Results = tuple[tuple[ModelCall, str], ...]
 """Calls with what each was answered."""
 Room = Callable[[Conversation], int]
 """Says how many tokens a request may still grow by."""
@@ -132,7 +140,7 @@ class Expansions:
         engine: Holdfast,
         caps: Caps,
         room: Room,
-        hidden: Hidden,
+        hidden: IsHidden,
         make_room: MakeRoom | None = None,
         *,
         faults: Faults,
@@ -171,7 +179,12 @@ class Expansions:
         """The opened parts."""
 
     async def step(
-        self, sent: Conversation, turn: tuple[bytes, ...], calls: Sequence[Call], *, alone: bool
+        self,
+        sent: Conversation,
+        turn: tuple[bytes, ...],
+        calls: Sequence[ModelCall],
+        *,
+        alone: bool,
     ) -> OpeningStep:
         """Answer the hidden calls of a turn; where they are not alone, it is the client's."""
         self._looked_at.append(sent)
@@ -223,12 +236,12 @@ class Expansions:
         is_copied = answers.copied == len(answers.results)
         if following is None or not (is_endless or is_copied):
             return following
-        if not (is_endless or spares_others(following, self._hidden)):
+        if not (is_endless or keeps_other_tools(following, self._hidden)):
             return following
         if self.used.withdrawn:  # it calls the forbidden tool
             return None
         self.used = msgspec.structs.replace(self.used, withdrawn=1)
-        return withdraw(following, self._hidden)
+        return forbid_tools(following, self._hidden)
 
     def ask_again(self, turn: tuple[bytes, ...] = ()) -> Conversation | None:
         """Return the first request without our tools, if the answer would be empty.
@@ -261,7 +274,7 @@ class Expansions:
             self._is_last = True
             request = remove_tools(first, self._hidden)
         else:
-            request = withdraw(first, self._hidden)
+            request = forbid_tools(first, self._hidden)
         if request is not None:
             self.used = msgspec.structs.replace(
                 used, rounds=used.rounds + 1, resent=used.resent + 1
@@ -269,7 +282,7 @@ class Expansions:
         return request
 
     def hop_of(
-        self, sent: Conversation, step: OpeningStep, calls: Sequence[Call], handed: Handed
+        self, sent: Conversation, step: OpeningStep, calls: Sequence[ModelCall], handed: HandedCalls
     ) -> Hop:
         """Return the part of a turn with hidden calls that is kept until the client's next request.
 
@@ -281,7 +294,7 @@ class Expansions:
             return Hop(split(step.turn, sent.dialect, self._hidden))
         return Hop(step.turn, step.results, dict(handed))
 
-    def _exceed_room(self, sent: Conversation, calls: Sequence[Call]) -> bool:
+    def _exceed_room(self, sent: Conversation, calls: Sequence[ModelCall]) -> bool:
         """Return whether calls alone take more than half of the room that a request has left."""
         room = self._room(sent) // 2
         if sum(len(call.arguments) for call in calls) <= room:  # a token has at least a character
@@ -310,7 +323,7 @@ class Expansions:
         """
         first = self._looked_at[0].messages if self._looked_at else ()
         for request in self._looked_at:
-            for message in request.messages[beginning(first, request.messages) :]:
+            for message in request.messages[common_prefix(first, request.messages) :]:
                 message.let_go()
         self._looked_at.clear()
         self._room, self._hidden, self._make_room = _no_room, _none_hidden, None
@@ -320,7 +333,7 @@ class Expansions:
         return self._room(request)
 
     async def _fitting(
-        self, sent: Conversation, turn: tuple[bytes, ...], calls: Sequence[Call]
+        self, sent: Conversation, turn: tuple[bytes, ...], calls: Sequence[ModelCall]
     ) -> _Continued:
         """Return results with which the next request fits, and that request or None."""
         unanswered = tuple((call, "") for call in calls)
@@ -335,10 +348,12 @@ class Expansions:
         def following(results: Results) -> Conversation:
             if behind is None:
                 return self._continued(sent, turn, results)
-            return unbound(self._continued(behind, turn, results), len(behind.messages))
+            return without_bound_thinking(
+                self._continued(behind, turn, results), len(behind.messages)
+            )
 
         room = room if behind is None else self._room_of(following(unanswered))
-        going_on = turn if behind is None else unbound_turn(turn, behind)
+        going_on = turn if behind is None else without_bound_thinking_in_turn(turn, behind)
         answers = _Answers()
         # At most half at once, so that the model can open more and still receive its last
         # instruction. Parts are measured with one vocabulary, and may be longer in the model's own.
@@ -357,7 +372,7 @@ class Expansions:
         return longer if self._finder is None else self._finder.going_on(longer, len(sent.messages))
 
     async def _folded(
-        self, sent: Conversation, turn_tokens: int, calls: Sequence[Call]
+        self, sent: Conversation, turn_tokens: int, calls: Sequence[ModelCall]
     ) -> Conversation | None:
         """The request folded so that calls can be answered: in full, else in part."""
         if self._make_room is None:
@@ -371,12 +386,12 @@ class Expansions:
                 return folded
         return None
 
-    def _wanted(self, calls: Sequence[Call]) -> int:
+    def _wanted(self, calls: Sequence[ModelCall]) -> int:
         """Return the tokens that the calls ask for, within the caps, or those of a refusal."""
         left = max(self._caps.tokens - self.used.tokens, 0)
         return max(min(sum(map(_wanted, calls)), left), _LEAST_ROOM * len(calls))
 
-    async def _answers(self, calls: Sequence[Call], room: int) -> _Answers:
+    async def _answers(self, calls: Sequence[ModelCall], room: int) -> _Answers:
         """What each call is answered; never silence."""
         answers = _Answers()
         shown = set(self._shown)
@@ -412,13 +427,13 @@ class Expansions:
             return f"{self._caps.tokens:,} tokens were opened"
         return ""
 
-    async def _opened(self, call: Call, most: int, shown: set[_Shown]) -> _Part:
+    async def _opened(self, call: ModelCall, most: int, shown: set[_Shown]) -> _Part:
         """Return the result of a call; after an internal error, a text that reports it."""
         with self._faults.caught("expansion"):
             return await self._opened_part(call, most, shown)
         return _Part(NOT_OPENED, is_opened=False)
 
-    async def _opened_part(self, call: Call, most: int, shown: set[_Shown]) -> _Part:
+    async def _opened_part(self, call: ModelCall, most: int, shown: set[_Shown]) -> _Part:
         try:
             if call.name in (turn_recall.NAME, turn_recall.OTHER_NAME):
                 return await self._recalled(turn_recall.parse_query(call.arguments), most)
@@ -430,7 +445,7 @@ class Expansions:
         except StoreError:
             return _Part(NO_STORE, is_opened=False)
 
-    async def _expanded(self, call: Call, most: int, shown: set[_Shown]) -> _Part:
+    async def _expanded(self, call: ModelCall, most: int, shown: set[_Shown]) -> _Part:
         """Open the part that a call asks for; an unknown ref is replaced by the most similar one.
 
         Raises:
@@ -454,7 +469,7 @@ class Expansions:
         return part
 
     async def _part(
-        self, call: Call, ref: str, options: ExpandOptions, most: int, shown: set[_Shown]
+        self, call: ModelCall, ref: str, options: ExpandOptions, most: int, shown: set[_Shown]
     ) -> _Part:
         if (ref, options) in shown:
             return _Part(SHOWN_ABOVE, is_opened=False, is_repeated=True)
@@ -521,7 +536,7 @@ def _none_hidden(_: str) -> bool:
     return False
 
 
-def _wanted(call: Call) -> int:
+def _wanted(call: ModelCall) -> int:
     if call.name in (turn_recall.NAME, turn_recall.OTHER_NAME):
         return _RECALLED
     if call.name in FINDERS | CALLERS:

@@ -25,9 +25,16 @@ from holdfast.upstream.expansions import MOST_CALLS, Caps, Expansions
 from holdfast.upstream.own_tools import OwnTools
 from holdfast.upstream.tool_finder import ToolFinder
 from holdfast.wire import Conversation
+from holdfast.wire.bound_thinking import without_bound_thinking, without_bound_thinking_in_turn
 from holdfast.wire.places import head_of
-from holdfast.wire.responses import Call, Handed, Hop, Kept, turn_calls, with_own_ids
-from holdfast.wire.thinking import unbound, unbound_turn
+from holdfast.wire.responses import (
+    HandedCalls,
+    HiddenTurn,
+    Hop,
+    ModelCall,
+    turn_calls,
+    with_own_ids,
+)
 
 _T = TypeVar("_T")
 _log = logging.getLogger("holdfast.upstream")
@@ -81,7 +88,7 @@ class HiddenCalls:
         self._own_tools = own_tools or OwnTools()
         self.hops: list[Hop] = []
         """Upstream calls so far, with the parts that the model opened in each."""
-        self.handed: Handed = {}
+        self.handed: HandedCalls = {}
         """Calls of the answer that the client gets as calls of its own tools."""
         self.tool_use = ToolUse()
         self.refitted: Fitted | None = None
@@ -113,7 +120,10 @@ class HiddenCalls:
         return any(name.encode() in body.lower() for name in self.offered)
 
     async def next_request(
-        self, sent: Conversation, turn_of: Callable[[], tuple[bytes, ...]], asked: Sequence[Call]
+        self,
+        sent: Conversation,
+        turn_of: Callable[[], tuple[bytes, ...]],
+        asked: Sequence[ModelCall],
     ) -> Conversation | None:
         """Answer the hidden calls of a turn; return the next request, or None after the last.
 
@@ -145,13 +155,13 @@ class HiddenCalls:
         self.hops.clear()
         return self._request.asked
 
-    def take_kept(self, ids: AnswerIds) -> Kept | None:
+    def take_kept(self, ids: AnswerIds) -> HiddenTurn | None:
         """Return the turns that the client's next request will lack; None if nothing was hidden."""
         if not self.hops:
             return None
         hops, self.hops = tuple(self.hops), []
         asked = self._request.asked
-        return Kept(
+        return HiddenTurn(
             hops=hops,
             index=len(asked.messages),
             place=head_of(asked),
@@ -161,7 +171,10 @@ class HiddenCalls:
         )
 
     async def _answered(
-        self, sent: Conversation, turn_of: Callable[[], tuple[bytes, ...]], asked: Sequence[Call]
+        self,
+        sent: Conversation,
+        turn_of: Callable[[], tuple[bytes, ...]],
+        asked: Sequence[ModelCall],
     ) -> Conversation | None:
         hidden = await self._off_loop(asked, partial(self._hidden_among, asked))
         if not hidden:
@@ -202,7 +215,7 @@ class HiddenCalls:
             self.hops.append(Hop(turn))
         return again
 
-    def _hidden_among(self, calls: Sequence[Call]) -> list[Call]:
+    def _hidden_among(self, calls: Sequence[ModelCall]) -> list[ModelCall]:
         return [call for call in calls if self.is_hidden(call.name)]
 
     def _refused(self, sent: Conversation, calls: int, *, alone: bool) -> Conversation | None:
@@ -215,12 +228,12 @@ class HiddenCalls:
         expansions = self.expansions = self.expansions or self._begin()
         return expansions.refuse_all(sent) if alone else None
 
-    async def _off_loop(self, calls: Sequence[Call], work: Callable[[], _T]) -> _T:
+    async def _off_loop(self, calls: Sequence[ModelCall], work: Callable[[], _T]) -> _T:
         """Work on a turn with some calls; with many of them off the event loop."""
         size = sum(len(call.arguments) for call in calls) + _CALL_BYTES * len(calls)
         return await self._engine.workers.off_loop(size, work)
 
-    def _count_uses(self, calls: Sequence[Call], hidden: Sequence[Call] = ()) -> None:
+    def _count_uses(self, calls: Sequence[ModelCall], hidden: Sequence[ModelCall] = ()) -> None:
         """Count the calls that the client gets, and the searches for tools that were set aside."""
         names: set[str] = set()
         if calls and self._is_lazy and self._request.fitted is not None:
@@ -276,8 +289,12 @@ class HiddenCalls:
         since = sent.messages[len(before.state.sent.messages) :]
         folded = refitted.state.sent
         # Thinking blocks since then are bound to the folded messages, in this request and the next.
-        self.hops = [Hop(unbound_turn(hop.turn, folded), hop.results) for hop in self.hops]
-        return unbound(folded.with_messages(folded.messages + since), len(folded.messages))
+        self.hops = [
+            Hop(without_bound_thinking_in_turn(hop.turn, folded), hop.results) for hop in self.hops
+        ]
+        return without_bound_thinking(
+            folded.with_messages(folded.messages + since), len(folded.messages)
+        )
 
     async def _folded(self, before: Fitted, tokens: int) -> Fitted | None:
         """Return the request folded until it may grow by `tokens`; None if that cannot be."""

@@ -14,7 +14,7 @@ from typing import Any
 from holdfast import models
 from holdfast.expand.tool import NAME, OTHER_NAME, is_opener
 from holdfast.wire import Conversation
-from holdfast.wire.responses import Call, Said, compose_answer, stream_answer
+from holdfast.wire.responses import ModelCall, OfflineResponse, compose_response, stream_response
 from holdfast.wire.strict import encode
 from holdfast.wire.tools import offered_tools
 
@@ -37,18 +37,18 @@ class OfflineModel:
 
     def answer(self, conversation: Conversation, dialect: str, tokens: int) -> bytes:
         """Return the whole answer; `tokens` is the reported size of the request."""
-        return compose_answer(self._said(conversation, tokens), dialect)
+        return compose_response(self._said(conversation, tokens), dialect)
 
     def stream(self, conversation: Conversation, dialect: str, tokens: int) -> tuple[bytes, ...]:
         """The answer as the events of a stream."""
         usage = _wants_usage(conversation.rest)
-        return tuple(stream_answer(self._said(conversation, tokens), dialect, usage=usage))
+        return tuple(stream_response(self._said(conversation, tokens), dialect, usage=usage))
 
-    def _said(self, conversation: Conversation, tokens: int) -> Said:
+    def _said(self, conversation: Conversation, tokens: int) -> OfflineResponse:
         tool = _expansion_tool(conversation)
         spoken = models.answer(conversation, expansion_tool=tool)
         calls = tuple(
-            Call(
+            ModelCall(
                 f"call_{self._new_id()}",
                 tool or NAME,
                 encode({"ref": one.ref_id, "find": one.query}).decode(),
@@ -56,7 +56,7 @@ class OfflineModel:
             for one in spoken.openings
         )
         written = spoken.text + "".join(call.arguments for call in calls)
-        return Said(
+        return OfflineResponse(
             id=self._new_id(),
             model=MODEL,
             created=int(self._clock()),

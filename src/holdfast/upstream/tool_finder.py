@@ -24,8 +24,8 @@ from holdfast.toolbox import Tool, directory, read_valid_tools
 from holdfast.toolbox.argument_checks import find_problems
 from holdfast.upstream.upstreams import Target
 from holdfast.wire import Conversation
-from holdfast.wire.loading import held_back
-from holdfast.wire.responses import Call, Handed
+from holdfast.wire.deferred_tools import deferred_names
+from holdfast.wire.responses import HandedCalls, ModelCall
 from holdfast.wire.strict import decode, encode
 from holdfast.wire.tools import definitions, plain_functions
 from holdfast.workers import Workers
@@ -50,7 +50,7 @@ class ToolFinder:
     ) -> None:
         self._asked = asked
         self._embedder = embedder
-        held = held_back(sent)
+        held = deferred_names(sent)
         self._native = bool(held)
         """Whether the provider loads the found tools from the request."""
         self._shown = {tool.name for tool in sent.tools} - held
@@ -68,12 +68,12 @@ class ToolFinder:
     def _withheld(self) -> list[Tool]:
         return [tool for name, tool in self._tools.items() if name not in self._shown]
 
-    async def handed(self, calls: Sequence[Call]) -> Handed:
+    async def handed(self, calls: Sequence[ModelCall]) -> HandedCalls:
         """Return the calls of a turn that are given to the client, as calls of its own tools."""
         size = max(self._size, sum(len(call.arguments) for call in calls))
         return await self._workers.off_loop(size, partial(self._handed, calls))
 
-    def _handed(self, calls: Sequence[Call]) -> Handed:
+    def _handed(self, calls: Sequence[ModelCall]) -> HandedCalls:
         handed = {}
         for n, call in enumerate(calls):
             own = self._own_call(call) if call.name in CALLERS else None
@@ -81,7 +81,7 @@ class ToolFinder:
                 handed[n] = own
         return handed
 
-    def _own_call(self, call: Call) -> Call | None:
+    def _own_call(self, call: ModelCall) -> ModelCall | None:
         """Return the client's call in a call of ours; None if the call is returned to the model."""
         try:
             name, arguments = parse_tool_call(call.arguments)
@@ -93,7 +93,7 @@ class ToolFinder:
         if self._refusals < _MOST_REFUSALS and find_problems(tool, arguments):
             self._refusals += 1
             return None
-        return Call(call.id, tool.name, encode(arguments).decode())
+        return ModelCall(call.id, tool.name, encode(arguments).decode())
 
     def _named(self, name: str) -> Tool | None:
         """The tool of a name; models leave the part off that names a server."""
@@ -107,12 +107,12 @@ class ToolFinder:
         names = [tool.name for tool in self._asked.tools]
         return load_found(request, start, names) if self._native else request
 
-    async def answer(self, call: Call, most: int) -> str:
+    async def answer(self, call: ModelCall, most: int) -> str:
         """Return the answer for the model: the found tools, or the errors in its call."""
         work = self._refused if call.name in CALLERS else self._found
         return await self._workers.off_loop(self._size, partial(work, call, min(most, MOST_FOUND)))
 
-    def _found(self, call: Call, most: int) -> str:
+    def _found(self, call: ModelCall, most: int) -> str:
         from holdfast.toolbox.tool_search import search_over  # noqa: PLC0415 - numpy loads slowly
 
         query, tools = parse_search(call.arguments), self._withheld
@@ -127,7 +127,7 @@ class ToolFinder:
             most -= count(line) + 1
         return "\n".join(lines) or f"{_NONE_FITS}\n{directory(tools, max(most // 2, 0))}".rstrip()
 
-    def _refused(self, call: Call, most: int) -> str:
+    def _refused(self, call: ModelCall, most: int) -> str:
         name, arguments = parse_tool_call(call.arguments)
         tool = self._named(name)
         if tool is None:

@@ -11,18 +11,18 @@ from holdfast.wire.blocks import (
     ToolCall,
     ToolResult,
 )
+from holdfast.wire.bound_thinking import is_bound, without_thinking
 from holdfast.wire.conversation import Conversation
-from holdfast.wire.convert import Answerer, Converted, convert
+from holdfast.wire.convert import Answerer, Conversion, convert
 from holdfast.wire.detect import detect
 from holdfast.wire.dialect import Entry, Loss
 from holdfast.wire.entries import custom_tools
 from holdfast.wire.exchanges import Exchange, stays
 from holdfast.wire.message import Message
 from holdfast.wire.reader import DIALECTS, read, write
-from holdfast.wire.repair import Action, Repaired, repair
+from holdfast.wire.repair import Action, RepairedBody, repair
 from holdfast.wire.rules import RULES, Rule, Violation
 from holdfast.wire.strict import Limits
-from holdfast.wire.thinking import is_bound, without_thinking
 from holdfast.wire.validate import validate
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
     "Answerer",
     "Block",
     "Conversation",
-    "Converted",
+    "Conversion",
     "Entry",
     "Exchange",
     "Limits",
@@ -40,7 +40,7 @@ __all__ = [
     "Media",
     "Message",
     "Opaque",
-    "Repaired",
+    "RepairedBody",
     "Role",
     "Rule",
     "Text",

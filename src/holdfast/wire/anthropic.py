@@ -16,10 +16,10 @@ from holdfast.wire.blocks import (
     ToolCall,
     ToolResult,
 )
-from holdfast.wire.dialect import Entry, by_turns, misshapen, role_of
+from holdfast.wire.dialect import Entry, by_turns, role_of, wrong_type
+from holdfast.wire.json_places import Place
 from holdfast.wire.media import CarriedMedia, write_media
-from holdfast.wire.pointing import Place
-from holdfast.wire.values import as_json, join_text, parsed, take
+from holdfast.wire.values import as_json, join_text, parse_arguments, take
 
 if TYPE_CHECKING:
     from holdfast.wire.message import Message
@@ -38,7 +38,7 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "
 def check(message: Any, place: Place) -> Role:
     role = role_of(message, _ROLES, place)
     if not isinstance(message.get("content"), (str, list)):
-        raise misshapen(message.get("content"), (*place, "content"), "text or a list of parts")
+        raise wrong_type(message.get("content"), (*place, "content"), "text or a list of parts")
     return role
 
 
@@ -131,7 +131,7 @@ def tools(body: Any) -> tuple[Tool, ...]:
 
 def content(block: Block, text: str) -> Any:
     if isinstance(block, ToolCall):
-        return parsed(text)
+        return parse_arguments(text)
     if isinstance(block, Media) or (isinstance(block, ToolResult) and block.parts):
         part = {"type": "text", "text": text}
         return part if isinstance(block, Media) else [part]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from holdfast.wire.pointing import Place, dotted
+from holdfast.wire.json_places import Place, dotted
 
 if TYPE_CHECKING:
     from holdfast.wire.message import Message

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.wire import openai_chat
 from holdfast.wire.blocks import Block, Role, Text, Thinking, Tool, ToolResult
 from holdfast.wire.dialect import Entry
-from holdfast.wire.pointing import Place
+from holdfast.wire.json_places import Place
 from holdfast.wire.values import inner, json_text, take
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ def check(message: Any, place: Place) -> Role:
 def blocks(message: Any, owner: Message | None) -> tuple[Block, ...]:
     if isinstance(message, str):
         return (Text(text=message, owner=owner),)
-    found = openai_chat.blocks(message, owner)
+    content_blocks = openai_chat.blocks(message, owner)
     if plan := take(message, "tool_plan"):
-        return (Thinking(text=plan, place=("tool_plan",), owner=owner), *found)
+        return (Thinking(text=plan, place=("tool_plan",), owner=owner), *content_blocks)
     if message["role"] == "tool" and isinstance(message.get("content"), list):
         # Results may be a list of documents, whose data is the text.
-        result = found[0]
+        result = content_blocks[0]
         assert isinstance(result, ToolResult)
         texts = (
             take(part, "text") or json_text(inner(part, "document").get("data", ""))
@@ -45,7 +45,7 @@ def blocks(message: Any, owner: Message | None) -> tuple[Block, ...]:
             if isinstance(part, dict)
         )
         return (_with_text(result, "\n".join(texts)),)
-    return found
+    return content_blocks
 
 
 def _with_text(result: ToolResult, text: str) -> ToolResult:
@@ -82,12 +82,12 @@ _PLAIN = ("model", "temperature", "max_tokens", "stream")
 
 
 def params(body: Any) -> dict[str, Any]:
-    found = {name: body[name] for name in _PLAIN if name in body}
+    common_params = {name: body[name] for name in _PLAIN if name in body}
     renamed = {"p": "top_p", "stop_sequences": "stop"}
-    found |= {common: body[native] for native, common in renamed.items() if native in body}
+    common_params |= {common: body[native] for native, common in renamed.items() if native in body}
     if isinstance(body.get("tool_choice"), str):
-        found["tool_choice"] = body["tool_choice"].lower()
-    return found
+        common_params["tool_choice"] = body["tool_choice"].lower()
+    return common_params
 
 
 def envelope(system: str, tools: Sequence[Tool], params: dict[str, Any]) -> dict[str, Any]:

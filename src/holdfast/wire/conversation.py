@@ -25,10 +25,10 @@ from holdfast.wire.blocks import (
 )
 from holdfast.wire.dialect import Dialect, Entry
 from holdfast.wire.exchanges import Exchange, group
-from holdfast.wire.frame import Frame, take_apart
-from holdfast.wire.message import Message, SeenMessages
-from holdfast.wire.pointing import Place, dotted
-from holdfast.wire.rules.rule import Context, Seen, check_all, check_at
+from holdfast.wire.frame import BodyFrame, take_apart
+from holdfast.wire.json_places import Place, dotted
+from holdfast.wire.message import CheckedMessages, Message
+from holdfast.wire.rules.rule import CheckedMessage, Context, check_all, check_at
 from holdfast.wire.strict import Limits, decode, encode, parse, splice, to_bytes
 
 # Block types allowed in an inserted entry, by role.
@@ -61,7 +61,7 @@ class Conversation:
     def __init__(  # noqa: PLR0913 - named arguments
         self,
         dialect: Dialect,
-        frame: Frame,
+        frame: BodyFrame,
         messages: tuple[Message, ...],
         *,
         source: bytes | None = None,
@@ -189,7 +189,7 @@ class Conversation:
 
     def drop(self, *exchanges: Exchange) -> Conversation:
         """Remove complete exchanges."""
-        gone: set[int] = set()
+        dropped: set[int] = set()
         for exchange in exchanges:
             if self.messages[exchange.start : exchange.stop] != exchange.messages:
                 raise EditError(
@@ -197,18 +197,18 @@ class Conversation:
                     where=repr(exchange),
                     fix="Take exchanges from the conversation that you edit.",
                 )
-            gone.update(range(exchange.start, exchange.stop))
-        kept = [i for i in range(len(self.messages)) if i not in gone]
-        if not kept:
+            dropped.update(range(exchange.start, exchange.stop))
+        remaining = [i for i in range(len(self.messages)) if i not in dropped]
+        if not remaining:
             raise EditError(
                 "nothing would be left of the conversation",
                 where=self._list_path,
                 fix="Keep at least the latest user message.",
             )
-        seams = {n for n, i in enumerate(kept) if i > 0 and i - 1 in gone}
-        if len(self.messages) - 1 in gone:
-            seams.add(len(kept))
-        messages = tuple(self.messages[i] for i in kept)
+        seams = {n for n, i in enumerate(remaining) if i > 0 and i - 1 in dropped}
+        if len(self.messages) - 1 in dropped:
+            seams.add(len(remaining))
+        messages = tuple(self.messages[i] for i in remaining)
         return self._edited(self.frame, messages, touched=(), seams=seams)
 
     def insert(self, index: int, *messages: Entry | Mapping[str, Any]) -> Conversation:
@@ -226,7 +226,11 @@ class Conversation:
                 where=dotted(self.message_place(index)),
                 fix="Insert where an exchange starts: see Conversation.exchanges.",
             )
-        new = tuple(made for n, message in enumerate(messages) for made in self._made(message, n))
+        new = tuple(
+            new_message
+            for n, message in enumerate(messages)
+            for new_message in self._made(message, n)
+        )
         if not all(exchange.complete for exchange in group(new)):
             raise EditError(
                 "a call must be inserted together with its result",
@@ -234,11 +238,15 @@ class Conversation:
                 fix="Insert whole exchanges.",
             )
         self._refuse_known_ids(new)
-        whole = self._as_list()
-        inserted = (*whole.messages[:index], *new, *whole.messages[index:])
+        listed_conversation = self._as_list()
+        inserted = (
+            *listed_conversation.messages[:index],
+            *new,
+            *listed_conversation.messages[index:],
+        )
         touched = range(index, index + len(new))
         seams = range(index, index + len(new) + 1)
-        return self._edited(whole.frame, inserted, touched=touched, seams=seams)
+        return self._edited(listed_conversation.frame, inserted, touched=touched, seams=seams)
 
     def with_messages(
         self, messages: tuple[Message, ...], extends: tuple[Message, ...] = ()
@@ -253,7 +261,7 @@ class Conversation:
             extends=extends,
         )
 
-    def with_frame(self, frame: Frame) -> Conversation:
+    def with_frame(self, frame: BodyFrame) -> Conversation:
         """Return these messages in another frame, without validation."""
         return Conversation(
             self._dialect,
@@ -273,7 +281,7 @@ class Conversation:
 
     # --- helpers for edits ------------------------------------------------------------------------
 
-    def _frame_of(self, hollow: bytes) -> Frame:
+    def _frame_of(self, hollow: bytes) -> BodyFrame:
         """Return the frame of another body without messages, with this request's gap."""
         frame, _ = take_apart(hollow, self._dialect)
         return msgspec.structs.replace(frame, gap=self.frame.gap)
@@ -322,21 +330,21 @@ class Conversation:
             values = self._dialect.compose([message])
         else:
             values = [message]
-        made = []
+        new_messages = []
         for value in values:
             span = to_bytes(value, Limits())
-            made.append(Message(span, self._dialect.check(decode(span), ()), self._dialect))
-        if role == "system" and any(new.role != "system" for new in made):
+            new_messages.append(Message(span, self._dialect.check(decode(span), ()), self._dialect))
+        if role == "system" and any(new.role != "system" for new in new_messages):
             raise EditError(
                 "this dialect has no system messages among the others",
                 where=where,
                 fix="Replace a block of Conversation.system instead.",
             )
-        return made
+        return new_messages
 
     def _edited(
         self,
-        frame: Frame,
+        frame: BodyFrame,
         messages: tuple[Message, ...],
         *,
         touched: Collection[int],
@@ -413,6 +421,6 @@ class Conversation:
             len(self.source or b""),
         )
 
-    def seen(self) -> Sequence[Seen]:
+    def seen(self) -> Sequence[CheckedMessage]:
         """Return the messages as rules read them, parsed on demand."""
-        return SeenMessages(self.messages, self.message_place)
+        return CheckedMessages(self.messages, self.message_place)

@@ -16,9 +16,9 @@ from holdfast.wire.blocks import (
     ToolCall,
     ToolResult,
 )
-from holdfast.wire.dialect import Entry, by_turns, misshapen, role_of
-from holdfast.wire.pointing import Place
-from holdfast.wire.values import as_json, inner, json_text, parsed, take
+from holdfast.wire.dialect import Entry, by_turns, role_of, wrong_type
+from holdfast.wire.json_places import Place
+from holdfast.wire.values import as_json, inner, json_text, parse_arguments, take
 
 if TYPE_CHECKING:
     from holdfast.wire.message import Message
@@ -35,7 +35,7 @@ _MEDIA = ("image", "document", "video", "audio")
 def check(message: Any, place: Place) -> Role:
     role = role_of(message, _ROLES, place)
     if not isinstance(message.get("content"), list):
-        raise misshapen(message.get("content"), (*place, "content"), "a list of parts")
+        raise wrong_type(message.get("content"), (*place, "content"), "a list of parts")
     return role
 
 
@@ -93,11 +93,11 @@ def _result_text(content: Any) -> str:
 def _part_text(part: dict[str, Any]) -> str:
     if "json" in part:
         return json_text(part["json"])
-    found = part.get("searchResult")
-    if isinstance(found, dict):
-        inside = found.get("content")
+    search_result = part.get("searchResult")
+    if isinstance(search_result, dict):
+        inside = search_result.get("content")
         texts = [take(text, "text") for text in inside] if isinstance(inside, list) else []
-        return "\n".join([take(found, "title"), take(found, "source"), *texts])
+        return "\n".join([take(search_result, "title"), take(search_result, "source"), *texts])
     return take(part, "text")
 
 
@@ -108,8 +108,8 @@ def request(body: Any) -> tuple[dict[str, Any], Place]:
 
 
 def system(body: Any) -> tuple[Block, ...]:
-    inside, at = request(body)
-    parts = inside.get("system")
+    request_body, at = request(body)
+    parts = request_body.get("system")
     return _content(parts, (*at, "system"), None) if isinstance(parts, list) else ()
 
 
@@ -117,12 +117,12 @@ def tools(body: Any) -> tuple[Tool, ...]:
     inside, at = request(body)
     config = inside.get("toolConfig")
     offered = config.get("tools") if isinstance(config, dict) else None
-    found = []
+    tool_list = []
     for i, tool in enumerate(offered if isinstance(offered, list) else ()):
         spec = tool.get("toolSpec") if isinstance(tool, dict) else None
         if isinstance(spec, dict):
             schema = spec.get("inputSchema")
-            found.append(
+            tool_list.append(
                 Tool(
                     name=take(spec, "name"),
                     description=take(spec, "description"),
@@ -130,12 +130,12 @@ def tools(body: Any) -> tuple[Tool, ...]:
                     place=(*at, "toolConfig", "tools", i),
                 )
             )
-    return tuple(found)
+    return tuple(tool_list)
 
 
 def content(block: Block, text: str) -> Any:
     if isinstance(block, ToolCall):
-        return parsed(text)
+        return parse_arguments(text)
     if isinstance(block, ToolResult):
         return [{"text": text}]
     return {"text": text} if isinstance(block, Media) else text
@@ -165,21 +165,21 @@ _NAMES = {
 
 
 def params(body: Any) -> dict[str, Any]:
-    inside, _ = request(body)
-    config = inside.get("inferenceConfig")
-    found = {
+    request_body, _ = request(body)
+    config = request_body.get("inferenceConfig")
+    common_params = {
         common: config[native]
         for common, native in _NAMES.items()
         if isinstance(config, dict) and native in config
     }
     if "modelId" in body:
-        found["model"] = body["modelId"]
-    choice = inner(inside, "toolConfig", "toolChoice")
+        common_params["model"] = body["modelId"]
+    choice = inner(request_body, "toolConfig", "toolChoice")
     if choice:
         named = take(choice, "tool", "name")
         kind = "required" if "any" in choice else "auto"
-        found["tool_choice"] = {"name": named} if named else kind
-    return found
+        common_params["tool_choice"] = {"name": named} if named else kind
+    return common_params
 
 
 def envelope(system: str, tools: Sequence[Tool], params: dict[str, Any]) -> dict[str, Any]:

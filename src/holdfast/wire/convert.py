@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.wire.answer_options import FIELDS, GEMINI_CONFIG, json_schema, read_answer_options
 from holdfast.wire.blocks import Text, Tool, ToolCall, ToolResult
 from holdfast.wire.conversation import Conversation
 from holdfast.wire.dialect import Dialect, Entry, Loss
@@ -18,21 +19,20 @@ from holdfast.wire.entries import (
     RESULTS_HOLD_MEDIA,
     custom_tools,
     entries_of,
-    media_behind_results,
-    merged,
+    media_after_results,
+    merge_entries,
 )
-from holdfast.wire.granting import Recipient, write_wishes
-from holdfast.wire.pointing import dotted
+from holdfast.wire.json_places import dotted
+from holdfast.wire.option_writers import Recipient, write_answer_options
 from holdfast.wire.reader import dialect_named, read
 from holdfast.wire.repair import repair
 from holdfast.wire.strict import Limits, encode
 from holdfast.wire.values import inner, join_text
-from holdfast.wire.wishes import FIELDS, GEMINI_CONFIG, json_schema, read_wishes
 
 _DEFAULT_LIMITS = Limits()
 
 
-class Converted(msgspec.Struct, frozen=True):
+class Conversion(msgspec.Struct, frozen=True):
     """A converted request with its losses."""
 
     body: bytes
@@ -63,7 +63,7 @@ def convert(
     *,
     answerer: Answerer = _AS_ASKED,
     limits: Limits = _DEFAULT_LIMITS,
-) -> Converted:
+) -> Conversion:
     """Convert a request from `dialect` (or the detected one) to the dialect `to`.
 
     Messages with images and documents, system text, client tools, the answer's format and the
@@ -73,7 +73,7 @@ def convert(
     source = body if isinstance(body, Conversation) else read(body, dialect, limits=limits)
     target = dialect_named(to)
     lost: list[Loss] = []
-    system, entries = _said(source, target, lost)
+    system, entries = _system_and_entries(source, target, lost)
     tools = _tools(source, target, entries, lost)
     params = _params(source, target, answerer, lost)
     converted = target.envelope(system, tools, params)
@@ -81,7 +81,7 @@ def convert(
     lost.extend(_unknown_fields(source))
     model = answerer.model or _shared_model(source, target)
     recipient = Recipient(model, converted, _ends_with_results(entries), lost)
-    write_wishes(read_wishes(source.rest, source.dialect), target.NAME, recipient)
+    write_answer_options(read_answer_options(source.rest, source.dialect), target.NAME, recipient)
     [key] = target.LISTS[0]
     converted[str(key)] = target.compose(entries)
     if target.NAME == "openai-chat":
@@ -94,10 +94,12 @@ def convert(
     lost.extend(
         Loss(action.path, f"{action.message} ({action.rule})") for action in repaired.actions
     )
-    return Converted(repaired.body, tuple(lost))
+    return Conversion(repaired.body, tuple(lost))
 
 
-def _said(source: Conversation, target: Dialect, lost: list[Loss]) -> tuple[str, list[Entry]]:
+def _system_and_entries(
+    source: Conversation, target: Dialect, lost: list[Loss]
+) -> tuple[str, list[Entry]]:
     """Return the system text and the messages where the target dialect expects them."""
     entries = entries_of(source, target.NAME, lost)
     system = join_text(dialect_named(source.dialect).system(source.rest))
@@ -112,9 +114,9 @@ def _said(source: Conversation, target: Dialect, lost: list[Loss]) -> tuple[str,
         # only instructions: Anthropic requires a user message, so they become one
         if system and not entries:
             entries, system = [Entry("user", (Text(text=system),))], ""
-    entries = merged(entries)
+    entries = merge_entries(entries)
     if target.NAME not in RESULTS_HOLD_MEDIA:
-        entries = media_behind_results(entries)
+        entries = media_after_results(entries)
     return system, entries
 
 
@@ -228,11 +230,11 @@ def _is_common_choice(choice: Any) -> bool:
 
 def _unknown_fields(source: Conversation) -> list[Loss]:
     """Return the body's fields that conversion does not know, as losses."""
-    known = _KNOWN | FIELDS.get(source.dialect, frozenset()) | {str(source.frame.place[0])}
+    known_fields = _KNOWN | FIELDS.get(source.dialect, frozenset()) | {str(source.frame.place[0])}
     losses = [
         Loss(dotted((key,)), "a field of this dialect only")
         for key in source.rest
-        if key not in known
+        if key not in known_fields
     ]
     if source.dialect == "gemini":
         config = inner(source.rest, "generationConfig")

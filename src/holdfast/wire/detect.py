@@ -124,5 +124,5 @@ def _first_messages(span: msgspec.Raw) -> list[dict[str, Any]]:
     spans = items(span)
     count = len(spans)
     ends = chain(range(min(count, _LOOKED_AT)), range(max(count - 2, _LOOKED_AT), count))
-    found = (parse(spans[n], ("messages", n)) for n in ends)
-    return [message for message in found if isinstance(message, dict)]
+    values = (parse(spans[n], ("messages", n)) for n in ends)
+    return [message for message in values if isinstance(message, dict)]

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.errors import ShapeError
 from holdfast.wire.blocks import Block, Role, Tool
-from holdfast.wire.pointing import Place, dotted
+from holdfast.wire.json_places import Place, dotted
 from holdfast.wire.strict import json_type
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def role_of(message: Any, roles: dict[str, Role], place: Place) -> Role:
     if not isinstance(message, dict):
         # A string instead of the list is parsed as one message, because Responses accepts that.
         is_list = bool(place) and isinstance(place[-1], str)
-        raise misshapen(message, place, "a list of messages" if is_list else "an object")
+        raise wrong_type(message, place, "a list of messages" if is_list else "an object")
     name = message.get("role")
     role = roles.get(name) if isinstance(name, str) else None
     if role is None:
@@ -102,7 +102,7 @@ def role_of(message: Any, roles: dict[str, Role], place: Place) -> Role:
     return role
 
 
-def misshapen(value: Any, place: Place, wanted: str) -> ShapeError:
+def wrong_type(value: Any, place: Place, wanted: str) -> ShapeError:
     """Return the error for a value of the wrong type."""
     return ShapeError(
         f"expected {wanted}, found {json_type(value)}",

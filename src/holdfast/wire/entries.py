@@ -32,20 +32,20 @@ def entries_of(source: Conversation, to: str, lost: list[Loss]) -> list[Entry]:
     carrier = _Carrier(source, to, lost)
     entries: list[Entry] = []
     for message in source.messages:
-        kept: list[Block] = []
+        carried_blocks: list[Block] = []
         for block in message.blocks:
             carried = carrier.carry(block)
             if carried is None:
                 kind = type(block).__name__.lower()
                 lost.append(Loss(source.path(block), f"a {kind} block"))
             else:
-                kept.append(carried)
-        results = tuple(block for block in kept if isinstance(block, ToolResult))
-        others = tuple(block for block in kept if not isinstance(block, ToolResult))
+                carried_blocks.append(carried)
+        results = tuple(block for block in carried_blocks if isinstance(block, ToolResult))
+        other_blocks = tuple(block for block in carried_blocks if not isinstance(block, ToolResult))
         if results:
             entries.append(Entry("tool", results))
-        if others:
-            entries.append(Entry(message.role, others))
+        if other_blocks:
+            entries.append(Entry(message.role, other_blocks))
     return entries
 
 
@@ -115,7 +115,7 @@ def _value_at(block: Block) -> Any:
     return value
 
 
-def media_behind_results(entries: list[Entry]) -> list[Entry]:
+def media_after_results(entries: list[Entry]) -> list[Entry]:
     """Move the media of tool results into a user entry after them; the results stay together."""
     moved: list[Entry] = []
     for entry in entries:
@@ -123,10 +123,10 @@ def media_behind_results(entries: list[Entry]) -> list[Entry]:
         results: list[Block] = []
         for block in entry.blocks:
             if isinstance(block, ToolResult) and block.parts:
-                shown = [part for part in block.parts if isinstance(part, CarriedMedia)]
-                if shown:
+                result_media = [part for part in block.parts if isinstance(part, CarriedMedia)]
+                if result_media:
                     media.append(Text(text=f"[from the result of call {block.call_id}]"))
-                    media.extend(shown)
+                    media.extend(result_media)
                 text = join_text(block.parts)
                 results.append(msgspec.structs.replace(block, text=text, parts=()))
             else:
@@ -137,15 +137,15 @@ def media_behind_results(entries: list[Entry]) -> list[Entry]:
     return moved
 
 
-def merged(entries: list[Entry]) -> list[Entry]:
+def merge_entries(entries: list[Entry]) -> list[Entry]:
     """Merge consecutive entries of one speaker, which some dialects split into items."""
-    merged: list[Entry] = []
+    joined: list[Entry] = []
     for entry in entries:
-        if merged and merged[-1].role == entry.role and entry.role in ("assistant", "tool"):
-            merged[-1] = Entry(entry.role, merged[-1].blocks + entry.blocks)
+        if joined and joined[-1].role == entry.role and entry.role in ("assistant", "tool"):
+            joined[-1] = Entry(entry.role, joined[-1].blocks + entry.blocks)
         else:
-            merged.append(entry)
-    return [Entry(entry.role, _texts_first(entry.role, entry.blocks)) for entry in merged]
+            joined.append(entry)
+    return [Entry(entry.role, _texts_first(entry.role, entry.blocks)) for entry in joined]
 
 
 def _texts_first(role: Role, blocks: tuple[Block, ...]) -> tuple[Block, ...]:

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.errors import LimitError, ShapeError
 from holdfast.wire.dialect import Dialect
-from holdfast.wire.pointing import Place, dotted
+from holdfast.wire.json_places import Place, dotted
 from holdfast.wire.strict import fields, items, json_type, offsets, parse
 
 _GAP = re.compile(rb"\s*,\s*")
@@ -18,7 +18,7 @@ _OPEN = re.compile(rb"\[\s*")
 _WHITE = b" \t\r\n"
 
 
-class Frame(msgspec.Struct, frozen=True, kw_only=True):
+class BodyFrame(msgspec.Struct, frozen=True, kw_only=True):
     """The bytes of a body around its messages."""
 
     head: bytes
@@ -41,7 +41,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         return f"<Frame around {dotted(self.place)}, {len(self.hollow)} bytes>"
 
 
-def pack(frame: Frame, gaps: Sequence[bytes] = ()) -> bytes:
+def pack(frame: BodyFrame, gaps: Sequence[bytes] = ()) -> bytes:
     """Return a frame as bytes for `unpack`, with all gaps if they differ.
 
     The parts are separated by a zero byte, which JSON cannot contain.
@@ -79,7 +79,7 @@ def unpack(packed: bytes) -> PackedFrame:
 
 
 def uneven_gaps(
-    frame: Frame, spans: Sequence[bytes | memoryview], body: bytes
+    frame: BodyFrame, spans: Sequence[bytes | memoryview], body: bytes
 ) -> tuple[bytes, ...]:
     """Return the bytes between the messages if they differ; otherwise an empty tuple."""
     if len(spans) < 3 or _is_even(frame, spans, body):
@@ -95,7 +95,7 @@ def uneven_gaps(
     return tuple(gaps)
 
 
-def _is_even(frame: Frame, spans: Sequence[bytes | memoryview], body: bytes) -> bool:
+def _is_even(frame: BodyFrame, spans: Sequence[bytes | memoryview], body: bytes) -> bool:
     """Return whether all gaps are equal, without copying the body."""
     at = len(frame.head)
     for span in spans[:-1]:
@@ -111,7 +111,7 @@ class NoMessagesError(ShapeError):
     """The body has no messages where its dialect expects them."""
 
 
-def take_apart(raw: bytes, dialect: Dialect) -> tuple[Frame, list[msgspec.Raw]]:
+def take_apart(raw: bytes, dialect: Dialect) -> tuple[BodyFrame, list[msgspec.Raw]]:
     """Split a body into its frame and the spans of its messages."""
     top = top_level(raw)
     for place in dialect.LISTS:
@@ -152,10 +152,10 @@ def top_level(raw: bytes) -> dict[str, msgspec.Raw]:
 
 def _cut(
     raw: bytes, place: Place, top: Mapping[str, msgspec.Raw]
-) -> tuple[Frame, list[msgspec.Raw]]:
+) -> tuple[BodyFrame, list[msgspec.Raw]]:
     start, stop = offsets(raw, place, top)
     if raw[start] == ord('"'):
-        frame = Frame(head=raw[:start], tail=raw[stop:], place=place, bare=True)
+        frame = BodyFrame(head=raw[:start], tail=raw[stop:], place=place, bare=True)
         return frame, [msgspec.Raw(raw[start:stop])]
     if raw[start] != ord("["):
         raise ShapeError(
@@ -167,10 +167,10 @@ def _cut(
     opened = _OPEN.match(raw, start, stop)
     assert opened is not None
     if not spans:
-        return Frame(head=raw[: start + 1], tail=raw[start + 1 :], place=place), spans
+        return BodyFrame(head=raw[: start + 1], tail=raw[start + 1 :], place=place), spans
     end = stop - 1
     while raw[end - 1] in _WHITE:
         end -= 1
     between = _GAP.match(raw, opened.end() + len(memoryview(spans[0])))
     gap = between.group() if between else b","
-    return Frame(head=raw[: opened.end()], gap=gap, tail=raw[end:], place=place), spans
+    return BodyFrame(head=raw[: opened.end()], gap=gap, tail=raw[end:], place=place), spans

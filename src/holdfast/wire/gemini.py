@@ -16,10 +16,10 @@ from holdfast.wire.blocks import (
     ToolCall,
     ToolResult,
 )
-from holdfast.wire.dialect import Entry, misshapen, role_of
+from holdfast.wire.dialect import Entry, role_of, wrong_type
+from holdfast.wire.json_places import Place
 from holdfast.wire.media import CarriedMedia, write_media
-from holdfast.wire.pointing import Place
-from holdfast.wire.values import as_json, first, inner, json_text, parsed, take
+from holdfast.wire.values import as_json, first, inner, json_text, parse_arguments, take
 
 if TYPE_CHECKING:
     from holdfast.wire.message import Message
@@ -41,7 +41,7 @@ def check(message: Any, place: Place) -> Role:
     unspoken = isinstance(message, dict) and "role" not in message
     role = "user" if unspoken else role_of(message, _ROLES, place)
     if not isinstance(message.get("parts"), (list, dict)):
-        raise misshapen(message.get("parts"), (*place, "parts"), "a list of parts")
+        raise wrong_type(message.get("parts"), (*place, "parts"), "a list of parts")
     return role
 
 
@@ -124,13 +124,13 @@ def system(body: Any) -> tuple[Block, ...]:
 
 def tools(body: Any) -> tuple[Tool, ...]:
     request, at = _request(body)
-    found: list[Tool] = []
-    for place, group in _listed(request.get("tools"), (*at, "tools")):
+    tool_list: list[Tool] = []
+    for place, group in _objects_with_places(request.get("tools"), (*at, "tools")):
         for key, value in group.items():
             if key not in ("functionDeclarations", "function_declarations"):
-                found.append(Tool(name=key, place=(*place, key), hosted=True))
+                tool_list.append(Tool(name=key, place=(*place, key), hosted=True))
                 continue
-            found.extend(
+            tool_list.extend(
                 Tool(
                     name=take(declared, "name"),
                     description=take(declared, "description"),
@@ -139,12 +139,12 @@ def tools(body: Any) -> tuple[Tool, ...]:
                     ),
                     place=where,
                 )
-                for where, declared in _listed(value, (*place, key))
+                for where, declared in _objects_with_places(value, (*place, key))
             )
-    return tuple(found)
+    return tuple(tool_list)
 
 
-def _listed(value: Any, place: Place) -> list[tuple[Place, dict[str, Any]]]:
+def _objects_with_places(value: Any, place: Place) -> list[tuple[Place, dict[str, Any]]]:
     """Return the objects of a list with their positions; a lone object counts as a list of one."""
     if isinstance(value, dict):
         return [(place, value)]
@@ -154,7 +154,7 @@ def _listed(value: Any, place: Place) -> list[tuple[Place, dict[str, Any]]]:
 
 def content(block: Block, text: str) -> Any:
     if isinstance(block, ToolCall):
-        return parsed(text)
+        return parse_arguments(text)
     if isinstance(block, ToolResult) and block.slot[-1] == "response":
         # The two keys that the API documents for free text.
         return {"error" if block.is_error else "output": text}
@@ -196,19 +196,19 @@ _MODES = {"AUTO": "auto", "ANY": "required", "NONE": "none"}
 def params(body: Any) -> dict[str, Any]:
     request, _ = _request(body)
     config = first(request, "generationConfig", "generation_config")
-    found = {
+    common_params = {
         common: config[native]
         for common, native in _NAMES.items()
         if isinstance(config, dict) and native in config
     }
     if "model" in request:
-        found["model"] = request["model"]
+        common_params["model"] = request["model"]
     calling = inner(request, "toolConfig", "functionCallingConfig")
     if calling:
         allowed = calling.get("allowedFunctionNames")
         only = {"name": allowed[0]} if isinstance(allowed, list) and len(allowed) == 1 else None
-        found["tool_choice"] = only or _MODES.get(str(calling.get("mode")).upper())
-    return found
+        common_params["tool_choice"] = only or _MODES.get(str(calling.get("mode")).upper())
+    return common_params
 
 
 def envelope(system: str, tools: Sequence[Tool], params: dict[str, Any]) -> dict[str, Any]:

@@ -45,7 +45,7 @@ _items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _encode = msgspec.json.encode
 
 
-class _Long(NamedTuple):
+class _LongString(NamedTuple):
     """The span of a long string with its quotes, and the offsets where it may be cut."""
 
     start: int
@@ -53,11 +53,11 @@ class _Long(NamedTuple):
     cuts: tuple[int, ...]
 
 
-class _Hollow(NamedTuple):
+class _Skeleton(NamedTuple):
     """JSON without its long strings."""
 
     skeleton: bytes
-    longs: tuple[_Long, ...]
+    longs: tuple[_LongString, ...]
     ends: tuple[int, ...]
     """End offset of each placeholder in the skeleton."""
     shifts: tuple[int, ...]
@@ -69,7 +69,7 @@ class _Hollow(NamedTuple):
         return at + (self.shifts[n - 1] if n else 0)
 
 
-def taken_out(data: memoryview) -> tuple[bytes | memoryview, Callable[[Any], Any]]:
+def without_long_strings(data: memoryview) -> tuple[bytes | memoryview, Callable[[Any], Any]]:
     """Return JSON without its long strings, and a function that restores them after parsing.
 
     If they are not most of the data it stays unchanged, because restoring visits every value.
@@ -80,17 +80,17 @@ def taken_out(data: memoryview) -> tuple[bytes | memoryview, Callable[[Any], Any
     return hollow.skeleton, partial(_put_back, data, hollow.longs)
 
 
-def _put_back(data: memoryview, longs: Sequence[_Long], value: Any) -> Any:
+def _put_back(data: memoryview, longs: Sequence[_LongString], value: Any) -> Any:
     texts = {_name(n): _text(data, long) for n, long in enumerate(longs)}
     try:
-        return _filled(value, texts)
+        return _restore_strings(value, texts)
     except RecursionError:  # the parser itself supports deeper nesting
         return _decode(data)
 
 
 def decode(data: memoryview) -> Any:
     """Parse a value that is known to be valid JSON."""
-    skeleton, filled = taken_out(data)
+    skeleton, filled = without_long_strings(data)
     return filled(_decode(skeleton))
 
 
@@ -113,11 +113,11 @@ def items(data: memoryview) -> list[msgspec.Raw]:
     return _items(data) if windows is None else windows
 
 
-def written(value: Any) -> Iterator[bytes]:
+def write_in_parts(value: Any) -> Iterator[bytes]:
     """Yield a value as JSON in parts to be concatenated."""
     texts: dict[str, str] = {}
     try:
-        skeleton = _encode(_emptied(value, texts))
+        skeleton = _encode(_replace_strings(value, texts))
     except RecursionError:  # the writer itself supports deeper nesting
         skeleton, texts = _encode(value), {}
     at = 0
@@ -135,9 +135,9 @@ def _name(number: int) -> str:
     return f"{_STAND_IN}{number}."
 
 
-def _hollow(data: memoryview) -> _Hollow | None:
+def _hollow(data: memoryview) -> _Skeleton | None:
     """Return JSON without its long strings; None if none can be removed."""
-    longs: list[_Long] = []
+    longs: list[_LongString] = []
     at, size = 0, len(data)
     while at < size:
         short = _SHORT.match(data, at, min(at + _WINDOW, size))
@@ -163,10 +163,10 @@ def _hollow(data: memoryview) -> _Hollow | None:
         shifts.append(long.stop - long.start - len(stand_in))
         at = long.stop
     skeleton = b"".join([*parts, data[at:]])
-    return _Hollow(skeleton, tuple(longs), tuple(accumulate(lengths)), tuple(accumulate(shifts)))
+    return _Skeleton(skeleton, tuple(longs), tuple(accumulate(lengths)), tuple(accumulate(shifts)))
 
 
-def _long(data: memoryview, start: int) -> _Long | None:
+def _long(data: memoryview, start: int) -> _LongString | None:
     """Return the string that starts at a quote; None if it has no end."""
     cuts = [start + 1]
     while True:
@@ -176,15 +176,15 @@ def _long(data: memoryview, start: int) -> _Long | None:
         if b"\\" in piece:  # an even number of backslashes escapes nothing after it
             masked = piece.replace(b"\\\\", b"..").replace(b'\\"', b"..")
         if (quote := masked.find(b'"')) >= 0:
-            return _Long(start, at + quote + 1, (*cuts, at + quote))
+            return _LongString(start, at + quote + 1, (*cuts, at + quote))
         loose = _LOOSE_END.search(masked, max(0, len(masked) - _LONGEST_END))
-        whole = loose.start() if loose is not None else len(masked)
-        if not whole or at + len(piece) == len(data):
+        usable = loose.start() if loose is not None else len(masked)
+        if not usable or at + len(piece) == len(data):
             return None
-        cuts.append(at + whole)
+        cuts.append(at + usable)
 
 
-def _text(data: memoryview, long: _Long) -> str:
+def _text(data: memoryview, long: _LongString) -> str:
     text = ""
     for start, stop in pairwise(long.cuts):
         # Appending works in place; joining the pieces would hold the text twice.
@@ -192,43 +192,43 @@ def _text(data: memoryview, long: _Long) -> str:
     return text
 
 
-def utf8(written: memoryview) -> bytes:
+def utf8(literal: memoryview) -> bytes:
     """Return the UTF-8 bytes of a string literal, without building a wide Python string."""
-    long = _long(written, 0)
+    long = _long(literal, 0)
     assert long is not None
     letters = BytesIO()
     for start, stop in pairwise(long.cuts):
-        letters.write(_decode(b"".join((b'"', written[start:stop], b'"'))).encode())
+        letters.write(_decode(b"".join((b'"', literal[start:stop], b'"'))).encode())
     return letters.getvalue()
 
 
-def _filled(value: Any, texts: dict[str, str]) -> Any:
+def _restore_strings(value: Any, texts: dict[str, str]) -> Any:
     """Return a value with its long strings restored."""
     if isinstance(value, str):
         return texts.get(value, value)
     if isinstance(value, list):
-        return [_filled(inner, texts) for inner in value]
+        return [_restore_strings(inner, texts) for inner in value]
     if isinstance(value, dict):
-        return {key: _filled(inner, texts) for key, inner in value.items()}
+        return {key: _restore_strings(inner, texts) for key, inner in value.items()}
     return value
 
 
-def _emptied(value: Any, texts: dict[str, str]) -> Any:
+def _replace_strings(value: Any, texts: dict[str, str]) -> Any:
     """Return a value with its long strings replaced by names, and add the strings to `texts`."""
     if isinstance(value, str) and len(value) > _WINDOW:
         name = _name(len(texts))
         texts[name] = value
         return name
     if isinstance(value, list):
-        return [_emptied(inner, texts) for inner in value]
+        return [_replace_strings(inner, texts) for inner in value]
     if isinstance(value, dict):
-        return {key: _emptied(inner, texts) for key, inner in value.items()}
+        return {key: _replace_strings(inner, texts) for key, inner in value.items()}
     return value
 
 
 def _windows(
     data: memoryview,
-    hollow: _Hollow,
+    hollow: _Skeleton,
     spans: list[msgspec.Raw],
     before: Callable[[bytes, int], re.Match[bytes] | None],
 ) -> list[msgspec.Raw] | None:

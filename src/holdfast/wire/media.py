@@ -45,7 +45,7 @@ def _text(value: Any, *keys: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _carried(block: Media, address: str, *, media_type: str = "", name: str = "") -> CarriedMedia:
+def _medium_at(block: Media, address: str, *, media_type: str = "", name: str = "") -> CarriedMedia:
     """Return the medium at an address, which may contain the data: `data:image/png;base64,…`."""
     head, comma, data = address.partition(",")
     if head.startswith("data:") and comma and head.endswith(";base64"):
@@ -70,11 +70,11 @@ def _sound(part: dict[str, Any], block: Media) -> CarriedMedia:
 
 def _from_chat(part: dict[str, Any], block: Media) -> CarriedMedia | None:
     if block.kind == "image":
-        return _carried(block, _text(part, "image_url", "url") or _text(part, "image_url"))
+        return _medium_at(block, _text(part, "image_url", "url") or _text(part, "image_url"))
     if block.kind == "audio":
         return _sound(part, block)
     name = _text(part, "file", "filename")
-    return _carried(block, _text(part, "file", "file_data"), name=name)
+    return _medium_at(block, _text(part, "file", "file_data"), name=name)
 
 
 def _to_chat(media: CarriedMedia) -> dict[str, Any] | None:
@@ -91,11 +91,11 @@ def _to_chat(media: CarriedMedia) -> dict[str, Any] | None:
 
 def _from_responses(part: dict[str, Any], block: Media) -> CarriedMedia | None:
     if block.kind == "image":
-        return _carried(block, _text(part, "image_url"))
+        return _medium_at(block, _text(part, "image_url"))
     if block.kind == "audio":
         return _sound(part, block)
     address = _text(part, "file_data") or _text(part, "file_url")
-    return _carried(block, address, name=_text(part, "filename"))
+    return _medium_at(block, address, name=_text(part, "filename"))
 
 
 def _to_responses(media: CarriedMedia) -> dict[str, Any] | None:
@@ -118,7 +118,7 @@ def _from_anthropic(part: dict[str, Any], block: Media) -> CarriedMedia | None:
     source = part.get("source")
     name = _text(part, "title")
     if _text(source, "type") == "url":
-        return _carried(block, _text(source, "url"), name=name)
+        return _medium_at(block, _text(source, "url"), name=name)
     if _text(source, "type") != "base64":
         return None
     kind = _text(source, "media_type")
@@ -149,7 +149,7 @@ def _from_gemini(part: dict[str, Any], block: Media) -> CarriedMedia | None:
     address = _text(part, "fileData", "fileUri") or _text(part, "file_data", "file_uri")
     if "generativelanguage.googleapis.com" in address or address.startswith("gs://"):
         return None  # a file stored at the provider
-    return _carried(block, address, media_type=block.media_type)
+    return _medium_at(block, address, media_type=block.media_type)
 
 
 def _to_gemini(media: CarriedMedia) -> dict[str, Any] | None:

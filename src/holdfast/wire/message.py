@@ -16,9 +16,9 @@ import msgspec
 
 from holdfast.wire.blocks import Block, Opaque, Role, Text, ToolCall, ToolResult, text_of
 from holdfast.wire.dialect import Dialect
-from holdfast.wire.notes import NoteKind, forget_passing
-from holdfast.wire.pointing import Place
-from holdfast.wire.rules.rule import Seen
+from holdfast.wire.json_places import Place
+from holdfast.wire.notes import NoteKind, drop_transient_notes
+from holdfast.wire.rules.rule import CheckedMessage
 from holdfast.wire.strict import decode, holds
 
 
@@ -44,7 +44,7 @@ class Body:
             return False
 
 
-class Window(NamedTuple):
+class MessageWindow(NamedTuple):
     """The position of a message in a body."""
 
     body: Body
@@ -59,7 +59,7 @@ class Message:
 
     def __init__(
         self,
-        span: bytes | msgspec.Raw | Window,
+        span: bytes | msgspec.Raw | MessageWindow,
         role: Role,
         dialect: Dialect,
         parsed: Any = None,
@@ -80,7 +80,7 @@ class Message:
     def span(self) -> bytes | msgspec.Raw:
         """Return the message's bytes, without a copy if they are in a body."""
         window = self.window
-        if isinstance(window, Window):
+        if isinstance(window, MessageWindow):
             return msgspec.Raw(memoryview(window.body.data)[window.start : window.stop])
         return window
 
@@ -88,7 +88,7 @@ class Message:
     def size(self) -> int:
         """Return the number of bytes."""
         window = self.window
-        if isinstance(window, Window):
+        if isinstance(window, MessageWindow):
             return window.stop - window.start
         return len(window)
 
@@ -100,7 +100,7 @@ class Message:
     def holds(self, words: bytes) -> bool:
         """Return whether the message contains some bytes, without copying it."""
         window = self.window
-        if isinstance(window, Window):
+        if isinstance(window, MessageWindow):
             return holds(window.body.data, words, window.start, window.stop)
         return words in bytes(window)
 
@@ -144,7 +144,7 @@ class Message:
         A reference cycle would wait for the garbage collector, which runs rarely.
         """
         self._parsed = self._blocks = None
-        forget_passing(self)
+        drop_transient_notes(self)
 
     def let_texts_go(self) -> None:
         """Drop only the texts; a cited message is compared but no longer read.
@@ -153,7 +153,7 @@ class Message:
         recompute them.
         """
         self._parsed = self._blocks = None
-        forget_passing(self, texts_alone=True)
+        drop_transient_notes(self, texts_alone=True)
 
     def settle(self) -> None:
         """Drop the JSON value; later requests read the equivalent blocks."""
@@ -187,7 +187,7 @@ def spans_of(messages: Sequence[Message]) -> list[bytes | memoryview]:
     # Inlined `bytes_of`: calling it for each message of each run takes most of a trim's time.
     return [
         memoryview(window.body.data)[window.start : window.stop]
-        if isinstance(window := message.window, Window)
+        if isinstance(window := message.window, MessageWindow)
         else memoryview(window)
         for message in messages
     ]
@@ -196,7 +196,7 @@ def spans_of(messages: Sequence[Message]) -> list[bytes | memoryview]:
 def bytes_of(message: Message) -> bytes | memoryview:
     """Return the bytes of a message without a copy."""
     window = message.window
-    if isinstance(window, Window):
+    if isinstance(window, MessageWindow):
         return memoryview(window.body.data)[window.start : window.stop]
     return memoryview(window)
 
@@ -216,7 +216,7 @@ def result_texts(message: Message) -> Iterator[tuple[ToolResult, Block, str]]:
             yield from ((result, part, part.text) for part in texts if part.slot)
 
 
-def beginning(before: Sequence[Message], now: Sequence[Message]) -> int:
+def common_prefix(before: Sequence[Message], now: Sequence[Message]) -> int:
     """Return the length of the common prefix of two lists, compared by identity.
 
     Slices are compared at the speed of pointer comparison, with bisection where they differ.
@@ -232,27 +232,27 @@ def beginning(before: Sequence[Message], now: Sequence[Message]) -> int:
     return low
 
 
-class SeenMessages(Sequence[Seen]):
+class CheckedMessages(Sequence[CheckedMessage]):
     """Messages as rules read them, each parsed on demand."""
 
     def __init__(self, messages: tuple[Message, ...], place_of: Callable[[int], Place]) -> None:
         self._messages = messages
         self._place_of = place_of
-        self._seen: dict[int, Seen] = {}
+        self._seen: dict[int, CheckedMessage] = {}
 
     def __len__(self) -> int:
         return len(self._messages)
 
     @overload
-    def __getitem__(self, index: int) -> Seen: ...
+    def __getitem__(self, index: int) -> CheckedMessage: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Seen]: ...
-    def __getitem__(self, index: int | slice) -> Seen | Sequence[Seen]:
+    def __getitem__(self, index: slice) -> Sequence[CheckedMessage]: ...
+    def __getitem__(self, index: int | slice) -> CheckedMessage | Sequence[CheckedMessage]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         message = self._messages[index]
         index %= len(self)
         if index not in self._seen:
             place = self._place_of(index)
-            self._seen[index] = Seen(place, message.role, message.parsed, message.blocks)
+            self._seen[index] = CheckedMessage(place, message.role, message.parsed, message.blocks)
         return self._seen[index]

@@ -25,7 +25,7 @@ class NoteKind(Protocol):
         """Whether the value takes as much memory as the message's texts."""
 
 
-class Noted(Protocol):
+class HasNotes(Protocol):
     """An object that notes can be attached to."""
 
     @property
@@ -43,17 +43,17 @@ class SingleNote(Generic[T]):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def get(self, message: Noted) -> T | None:
+    def get(self, message: HasNotes) -> T | None:
         """Return the value; None if there is none."""
         value: T | None = message.notes.get(self)
         return value
 
-    def put(self, message: Noted, value: T) -> T:
+    def put(self, message: HasNotes, value: T) -> T:
         """Store a value, replacing an earlier one."""
         message.notes[self] = value
         return value
 
-    def carry(self, before: Noted, now: Noted) -> None:
+    def carry(self, before: HasNotes, now: HasNotes) -> None:
         """Copy the value from an equal earlier message."""
         value = before.notes.get(self)
         if value is not None:
@@ -81,12 +81,12 @@ class KeyedNote(Generic[T]):
         self.holds_text = holds_text
         """Whether values are dropped together with the message's texts."""
 
-    def get(self, message: Noted, key: Hashable) -> T | None:
+    def get(self, message: HasNotes, key: Hashable) -> T | None:
         """Return the value of a key; None if there is none."""
         values: dict[Hashable, T] | None = message.notes.get(self)
         return None if values is None else values.get(key)
 
-    def put(self, message: Noted, key: Hashable, value: T) -> T:
+    def put(self, message: HasNotes, key: Hashable, value: T) -> T:
         """Store a value; evict the oldest one if there are too many."""
         values: dict[Hashable, T] = message.notes.setdefault(self, {})
         if len(values) >= self.most and key not in values:
@@ -94,7 +94,7 @@ class KeyedNote(Generic[T]):
         values[key] = value
         return value
 
-    def drop(self, message: Noted, key: Hashable) -> None:
+    def drop(self, message: HasNotes, key: Hashable) -> None:
         """Remove the value of a key."""
         message.notes.get(self, {}).pop(key, None)
 
@@ -102,7 +102,7 @@ class KeyedNote(Generic[T]):
         return f"<KeyedNote {self.name}>"
 
 
-def forget_passing(message: Noted, *, texts_alone: bool = False) -> None:
+def drop_transient_notes(message: HasNotes, *, texts_alone: bool = False) -> None:
     """Drop the notes that do not last, or only those that hold texts."""
     for kind in list(message.notes):  # copied first: another thread may add a note meanwhile
         if kind.holds_text or not (texts_alone or kind.lasting):

@@ -16,10 +16,10 @@ from holdfast.wire.blocks import (
     ToolCall,
     ToolResult,
 )
-from holdfast.wire.dialect import Entry, misshapen, role_of
+from holdfast.wire.dialect import Entry, role_of, wrong_type
+from holdfast.wire.json_places import Place
 from holdfast.wire.media import CarriedMedia, write_media
-from holdfast.wire.pointing import Place
-from holdfast.wire.values import join_text, json_text, parsed, take
+from holdfast.wire.values import join_text, json_text, parse_arguments, take
 
 if TYPE_CHECKING:
     from holdfast.wire.message import Message
@@ -45,9 +45,9 @@ def check(message: Any, place: Place) -> Role:
     role = role_of(message, _ROLES, place)
     content, calls = message.get("content"), message.get("tool_calls")
     if not (content is None or isinstance(content, (str, list))):
-        raise misshapen(content, (*place, "content"), "text, a list of parts or null")
+        raise wrong_type(content, (*place, "content"), "text, a list of parts or null")
     if not (calls is None or isinstance(calls, list)):
-        raise misshapen(calls, (*place, "tool_calls"), "a list")
+        raise wrong_type(calls, (*place, "tool_calls"), "a list")
     return role
 
 
@@ -162,19 +162,19 @@ def system(body: Any) -> tuple[Block, ...]:
 
 def tools(body: Any) -> tuple[Tool, ...]:
     offered = body.get("tools")
-    found = []
+    tool_list = []
     for i, tool in enumerate(offered if isinstance(offered, list) else ()):
         function = tool.get("function") if isinstance(tool, dict) else None
         if isinstance(function, dict):
-            found.append(_tool(function, ("tools", i)))
+            tool_list.append(_tool(function, ("tools", i)))
         elif isinstance(tool, dict):
             name = take(tool, "custom", "name") or str(tool.get("type", ""))
-            found.append(Tool(name=name, place=("tools", i), hosted="custom" not in tool))
+            tool_list.append(Tool(name=name, place=("tools", i), hosted="custom" not in tool))
     legacy = body.get("functions")
     for i, function in enumerate(legacy if isinstance(legacy, list) else ()):
         if isinstance(function, dict):
-            found.append(_tool(function, ("functions", i)))
-    return tuple(found)
+            tool_list.append(_tool(function, ("functions", i)))
+    return tuple(tool_list)
 
 
 def _tool(function: dict[str, Any], place: Place) -> Tool:
@@ -189,7 +189,7 @@ def _tool(function: dict[str, Any], place: Place) -> Tool:
 def content(block: Block, text: str) -> Any:
     if isinstance(block, ToolCall):
         if block.slot[-1] == "arguments":
-            parsed(text)  # arguments remain JSON text, but must be an object
+            parse_arguments(text)  # arguments remain JSON text, but must be an object
         return text
     part = {"type": "text", "text": text}
     if isinstance(block, Media):
@@ -239,15 +239,15 @@ _PLAIN = ("model", "temperature", "top_p", "stop", "stream")
 
 
 def params(body: Any) -> dict[str, Any]:
-    found = {name: body[name] for name in _PLAIN if name in body}
+    common_params = {name: body[name] for name in _PLAIN if name in body}
     for name in ("max_completion_tokens", "max_tokens"):
         if name in body:
-            found["max_tokens"] = body[name]
+            common_params["max_tokens"] = body[name]
     choice = body.get("tool_choice", body.get("function_call"))
     if choice is not None:
         named = take(choice, "function", "name") or take(choice, "name")
-        found["tool_choice"] = {"name": named} if named else choice
-    return found
+        common_params["tool_choice"] = {"name": named} if named else choice
+    return common_params
 
 
 def envelope(system: str, tools: Sequence[Tool], params: dict[str, Any]) -> dict[str, Any]:

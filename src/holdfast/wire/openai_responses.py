@@ -16,10 +16,10 @@ from holdfast.wire.blocks import (
     ToolCall,
     ToolResult,
 )
-from holdfast.wire.dialect import Entry, misshapen, role_of
+from holdfast.wire.dialect import Entry, role_of, wrong_type
+from holdfast.wire.json_places import Place
 from holdfast.wire.media import CarriedMedia, write_media
-from holdfast.wire.pointing import Place
-from holdfast.wire.values import join_text, json_text, parsed, take
+from holdfast.wire.values import join_text, json_text, parse_arguments, take
 
 if TYPE_CHECKING:
     from holdfast.wire.message import Message
@@ -71,12 +71,12 @@ def check(message: Any, place: Place) -> Role:
         return "user"  # `"input": "text"` is one user message
     kind = message.get("type", "message") if isinstance(message, dict) else "message"
     if not isinstance(kind, str):
-        raise misshapen(kind, (*place, "type"), "text")
+        raise wrong_type(kind, (*place, "type"), "text")
     if kind != "message":
         return "tool" if kind in _ANSWERS else _CLIENTS.get(kind, "assistant")
     role = role_of(message, _ROLES, place)
     if not isinstance(message.get("content"), (str, list)):
-        raise misshapen(message.get("content"), (*place, "content"), "text or a list of parts")
+        raise wrong_type(message.get("content"), (*place, "content"), "text or a list of parts")
     return role
 
 
@@ -167,7 +167,7 @@ def tools(body: Any) -> tuple[Tool, ...]:
 
 def content(block: Block, text: str) -> Any:
     if isinstance(block, ToolCall) and block.slot == ("arguments",):
-        parsed(text)
+        parse_arguments(text)
     if isinstance(block, Media):
         return {"type": "input_text", "text": text}
     return text  # a tool's output may always be plain text
@@ -176,11 +176,11 @@ def content(block: Block, text: str) -> Any:
 def compose(entries: Sequence[Entry]) -> list[Any]:
     items: list[Any] = []
     for entry in entries:
-        said: list[Block] = []
+        message_blocks: list[Block] = []
         for block in entry.blocks:
             if isinstance(block, ToolCall):
-                items.extend(_message(entry.role, said))
-                said = []
+                items.extend(_message(entry.role, message_blocks))
+                message_blocks = []
                 arguments = json_text({} if block.arguments is None else block.arguments)
                 call = {"type": "function_call", "call_id": block.id, "name": block.name}
                 items.append({**call, "arguments": arguments})
@@ -188,17 +188,17 @@ def compose(entries: Sequence[Entry]) -> list[Any]:
                 output = {"type": "function_call_output", "call_id": block.call_id}
                 items.append({**output, "output": _compose_parts(block.parts) or block.text})
             elif isinstance(block, (Text, CarriedMedia)):
-                said.append(block)
-        items.extend(_message(entry.role, said))
+                message_blocks.append(block)
+        items.extend(_message(entry.role, message_blocks))
     return items
 
 
-def _message(role: Role, said: list[Block]) -> list[Any]:
-    if not said:
+def _message(role: Role, message_blocks: list[Block]) -> list[Any]:
+    if not message_blocks:
         return []
-    if any(isinstance(block, CarriedMedia) for block in said):
-        return [{"type": "message", "role": role, "content": _compose_parts(said)}]
-    texts = [block.text for block in said if isinstance(block, Text)]
+    if any(isinstance(block, CarriedMedia) for block in message_blocks):
+        return [{"type": "message", "role": role, "content": _compose_parts(message_blocks)}]
+    texts = [block.text for block in message_blocks if isinstance(block, Text)]
     return [{"type": "message", "role": role, "content": "\n\n".join(texts)}]
 
 
@@ -217,13 +217,15 @@ _PLAIN = ("model", "temperature", "top_p", "stream")
 
 
 def params(body: Any) -> dict[str, Any]:
-    found = {name: body[name] for name in _PLAIN if name in body}
+    common_params = {name: body[name] for name in _PLAIN if name in body}
     if "max_output_tokens" in body:
-        found["max_tokens"] = body["max_output_tokens"]
+        common_params["max_tokens"] = body["max_output_tokens"]
     choice = body.get("tool_choice")
     if choice is not None:
-        found["tool_choice"] = {"name": take(choice, "name")} if take(choice, "name") else choice
-    return found
+        common_params["tool_choice"] = (
+            {"name": take(choice, "name")} if take(choice, "name") else choice
+        )
+    return common_params
 
 
 def envelope(system: str, tools: Sequence[Tool], params: dict[str, Any]) -> dict[str, Any]:

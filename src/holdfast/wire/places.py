@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from holdfast.wire.conversation import Conversation
 from holdfast.wire.message import Message
 from holdfast.wire.notes import SingleNote
-from holdfast.wire.running import RunningNote
+from holdfast.wire.prefix_values import PrefixNote
 from holdfast.wire.strict import sha256_of
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ _DIGEST_BYTES = 32
 _FINGERPRINT: SingleNote[bytes] = SingleNote("fingerprint")
 
 
-class _Trail(NamedTuple):
+class _HashTrail(NamedTuple):
     """Running hash and position digests of a conversation's messages."""
 
     running: Hash
@@ -177,7 +177,7 @@ class _Trail(NamedTuple):
     """Digests of the last `MOST_HEADS` positions, concatenated."""
 
 
-def _followed(trail: _Trail, messages: Sequence[Message]) -> _Trail:
+def _extend_trail(trail: _HashTrail, messages: Sequence[Message]) -> _HashTrail:
     """Return a trail extended by messages."""
     running, digests = trail.running.copy(), [trail.digests]
     unnamed = max(0, len(messages) - MOST_HEADS)
@@ -185,10 +185,10 @@ def _followed(trail: _Trail, messages: Sequence[Message]) -> _Trail:
     for message in messages[unnamed:]:
         running.update(fingerprint(message))
         digests.append(running.digest())
-    return _Trail(running, b"".join(digests)[-MOST_HEADS * _DIGEST_BYTES :])
+    return _HashTrail(running, b"".join(digests)[-MOST_HEADS * _DIGEST_BYTES :])
 
 
-_TRAIL = RunningNote("trail", _Trail(hashlib.sha256()), _followed)
+_TRAIL = PrefixNote("trail", _HashTrail(hashlib.sha256()), _extend_trail)
 
 
 def heads(conversation: Conversation) -> list[str]:
@@ -220,11 +220,11 @@ def fingerprint(message: Message) -> bytes:
     """
     fingerprint = _FINGERPRINT.get(message)
     if fingerprint is None:
-        fingerprint = _FINGERPRINT.put(message, _hashed(message))
+        fingerprint = _FINGERPRINT.put(message, _hash_message(message))
     return fingerprint
 
 
-def _hashed(message: Message) -> bytes:
+def _hash_message(message: Message) -> bytes:
     # Only an assistant's thinking is dropped; the same fields in other messages are content.
     keeps_thinking = message.role != "assistant"
     value = normal_form(message.parsed, message.dialect, keeps_thinking=keeps_thinking)

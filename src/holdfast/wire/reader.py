@@ -11,8 +11,8 @@ from holdfast.wire import anthropic, cohere, converse, gemini, openai_chat, open
 from holdfast.wire.conversation import Conversation
 from holdfast.wire.detect import guess
 from holdfast.wire.dialect import Dialect
-from holdfast.wire.frame import Frame, take_apart
-from holdfast.wire.message import Body, Message, Window, beginning, spans_of
+from holdfast.wire.frame import BodyFrame, take_apart
+from holdfast.wire.message import Body, Message, MessageWindow, common_prefix, spans_of
 from holdfast.wire.strict import Limits, check_keys, parse, to_bytes
 
 DIALECTS: dict[str, Dialect] = {
@@ -77,13 +77,13 @@ def _written_before(conversation: Conversation, before: Conversation) -> int:
         return 0
     if conversation.begins_with(before.messages):
         return len(before.messages)
-    return beginning(before.messages, conversation.messages)
+    return common_prefix(before.messages, conversation.messages)
 
 
 def _first_bytes(before: Conversation, shared: int) -> memoryview:
     """Return the bytes written for the first messages, including everything before them."""
-    behind = before.messages[shared:]
-    size = sum(message.size + len(before.frame.gap) for message in behind)
+    later = before.messages[shared:]
+    size = sum(message.size + len(before.frame.gap) for message in later)
     body = memoryview(before.written or b"")
     return body[: len(body) - len(before.frame.tail) - size]
 
@@ -114,7 +114,7 @@ def _read(
     even = True
     at = len(frame.head)
     for n, span in enumerate(spans):
-        window = Window(body, at, at + len(memoryview(span)))
+        window = MessageWindow(body, at, at + len(memoryview(span)))
         if n < len(earlier) and bytes(span) == earlier[n].raw:
             message = earlier[n]
             message.window = window  # a window on the previous body would keep all of it in memory
@@ -126,11 +126,11 @@ def _read(
         if comma := _COMMA.match(raw, window.stop):
             at = comma.end()
             even = even and comma.group() == frame.gap
-    rest = _rest(frame, around, limits)
-    return Conversation(dialect, frame, tuple(messages), source=raw, body=rest, even=even)
+    outer_body = _rest(frame, around, limits)
+    return Conversation(dialect, frame, tuple(messages), source=raw, body=outer_body, even=even)
 
 
-def _rest(frame: Frame, before: Conversation | None, limits: Limits) -> Any:
+def _rest(frame: BodyFrame, before: Conversation | None, limits: Limits) -> Any:
     """Return the parsed frame, reused if unchanged: some clients send 60 KB of tools each time."""
     hollow = frame.hollow
     if before is not None and before.frame.hollow == hollow:
@@ -150,7 +150,7 @@ def _extend(previous: Conversation, raw: bytes, limits: Limits) -> Conversation 
     source, frame = previous.source, previous.frame
     if source is None or frame.bare or not previous.messages:
         return None
-    shared, end = _beginning(previous, source, raw)
+    shared, end = _shared_prefix(previous, source, raw)
     if not shared:
         return None
     comma = _COMMA.match(raw, end)
@@ -159,33 +159,33 @@ def _extend(previous: Conversation, raw: bytes, limits: Limits) -> Conversation 
     check_keys(added, limits)
     try:
         later = previous.messages[shared:]
-        rest = _read(added, _module(previous), limits, around=previous, earlier=later)
+        appended = _read(added, _module(previous), limits, around=previous, earlier=later)
     except WireError:
         return None  # parsing the complete body reports the error at its actual place
-    if bool(comma) != bool(rest.messages):
+    if bool(comma) != bool(appended.messages):
         return None  # a comma is missing or superfluous
-    whole = shared == len(previous.messages)
-    body = _grown(previous, raw) if whole else None
-    for message in rest.messages:
-        _settle(message, body, start - len(frame.head))
-    earlier = previous.messages if whole else previous.messages[:shared]
-    tail = rest.frame.tail if rest.messages else raw[end:]
+    all_shared = shared == len(previous.messages)
+    body = _extended_body(previous, raw) if all_shared else None
+    for message in appended.messages:
+        _set_window(message, body, start - len(frame.head))
+    earlier = previous.messages if all_shared else previous.messages[:shared]
+    tail = appended.frame.tail if appended.messages else raw[end:]
     # A gap between messages is only visible if there are two.
     gap = comma.group() if comma and shared == 1 else frame.gap
-    even = len(rest.messages) < 2 or (rest.even and rest.frame.gap == gap)
+    even = len(appended.messages) < 2 or (appended.even and appended.frame.gap == gap)
     return Conversation(
         _module(previous),
-        Frame(head=frame.head, gap=gap, tail=tail, place=frame.place),
-        earlier + rest.messages,
+        BodyFrame(head=frame.head, gap=gap, tail=tail, place=frame.place),
+        earlier + appended.messages,
         source=raw,
-        body=rest.rest,
-        tools=previous.tools_if_read if rest.rest is previous.rest else None,
+        body=appended.rest,
+        tools=previous.tools_if_read if appended.rest is previous.rest else None,
         extends=earlier,
         even=even and (shared == 1 or (previous.even and (not comma or comma.group() == gap))),
     )
 
 
-def _beginning(previous: Conversation, source: bytes, raw: bytes) -> tuple[int, int]:
+def _shared_prefix(previous: Conversation, source: bytes, raw: bytes) -> tuple[int, int]:
     """Return how many previous messages a body begins with, and where the last one ends.
 
     Clients of Anthropic move their cache marks with each request, so a body often differs in the
@@ -195,7 +195,7 @@ def _beginning(previous: Conversation, source: bytes, raw: bytes) -> tuple[int, 
     # `startswith` compares at once, views byte by byte: 2 ms instead of 200 for 20 MB.
     if raw.startswith(memoryview(source)[:end]):
         return len(previous.messages), end
-    same = _common(source, raw)
+    common_bytes = _common_length(source, raw)
     gap = previous.frame.gap
     last = len(previous.messages) - 1
     for n in range(last, max(0, last - _MOST_CHANGED), -1):
@@ -203,7 +203,7 @@ def _beginning(previous: Conversation, source: bytes, raw: bytes) -> tuple[int, 
         if not source.endswith(gap, 0, end):
             break  # the gaps between messages differ
         end -= len(gap)
-        if end <= same:
+        if end <= common_bytes:
             return n, end
     return 0, 0
 
@@ -212,36 +212,36 @@ _MOST_CHANGED = 100
 """Maximum messages at the end that may have changed; beyond it, all are compared one by one."""
 
 
-def _common(one: bytes, other: bytes) -> int:
+def _common_length(left: bytes, right: bytes) -> int:
     """Return the length of the common prefix, by bisection, because comparisons are fast."""
-    view = memoryview(one)
-    low, high = 0, min(len(one), len(other))
+    view = memoryview(left)
+    low, high = 0, min(len(left), len(right))
     while low < high:
         middle = (low + high + 1) // 2
-        if other.startswith(view[low:middle], low):
+        if right.startswith(view[low:middle], low):
             low = middle
         else:
             high = middle - 1
     return low
 
 
-def _grown(previous: Conversation, raw: bytes) -> Body | None:
+def _extended_body(previous: Conversation, raw: bytes) -> Body | None:
     """Return the previous body extended to the new one; None if another body replaced it."""
     window = previous.messages[-1].window
-    if isinstance(window, Window) and window.body.grow(previous.source, raw):
+    if isinstance(window, MessageWindow) and window.body.grow(previous.source, raw):
         return window.body
     return None
 
 
-def _settle(message: Message, body: Body | None, shift: int) -> None:
+def _set_window(message: Message, body: Body | None, shift: int) -> None:
     """Set the position of a separately parsed message in the complete body.
 
     If the body could not be extended, the message keeps its own bytes: a window would keep a
     complete body in memory for each turn.
     """
     window = message.window
-    if body is not None and isinstance(window, Window):
-        message.window = Window(body, window.start + shift, window.stop + shift)
+    if body is not None and isinstance(window, MessageWindow):
+        message.window = MessageWindow(body, window.start + shift, window.stop + shift)
     else:
         message.window = message.raw
 

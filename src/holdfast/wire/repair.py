@@ -14,14 +14,14 @@ import msgspec
 
 from holdfast.wire.blocks import ToolCall, ToolResult
 from holdfast.wire.conversation import Conversation
+from holdfast.wire.json_places import Place, dotted
 from holdfast.wire.message import Message
-from holdfast.wire.pointing import Place, dotted
 from holdfast.wire.reader import dialect_named, read, write
 from holdfast.wire.rules import SURROGATES
 from holdfast.wire.rules.gemini import CONTENT_KEYS, PART_KEYS, carries_data
 from holdfast.wire.rules.rule import Violation, check_all
 from holdfast.wire.strict import Limits, encode
-from holdfast.wire.surrogates import mend_surrogates
+from holdfast.wire.surrogates import replace_surrogates
 from holdfast.wire.values import UniqueNames, take
 
 _DEFAULT_LIMITS = Limits()
@@ -39,7 +39,7 @@ class Action(msgspec.Struct, frozen=True):
     message: str
 
 
-class Repaired(msgspec.Struct, frozen=True):
+class RepairedBody(msgspec.Struct, frozen=True):
     """A repaired body with the repairs made."""
 
     body: bytes
@@ -57,21 +57,19 @@ def repair(
     model: str | None = None,
     *,
     limits: Limits = _DEFAULT_LIMITS,
-) -> Repaired:
+) -> RepairedBody:
     """Repair a body as far as possible; untouched messages keep their bytes."""
-    body, mended = mend_surrogates(body)
-    actions = [
-        Action(SURROGATES.id, path, "replaced half a character by U+FFFD") for path in mended
-    ]
+    body, paths = replace_surrogates(body)
+    actions = [Action(SURROGATES.id, path, "replaced half a character by U+FFFD") for path in paths]
     conversation = read(body, dialect, limits=limits)
-    mended_conversation, more, left = mend(conversation, model)
-    repaired = Repaired(write(mended_conversation), (*actions, *more), left)
+    mended_conversation, repairs, violations = repair_conversation(conversation, model)
+    repaired = RepairedBody(write(mended_conversation), (*actions, *repairs), violations)
     for message in (*conversation.messages, *mended_conversation.messages):
         message.let_go()  # keep only the bytes: reference cycles would hold them too
     return repaired
 
 
-class Mended(NamedTuple):
+class RepairedConversation(NamedTuple):
     """A repaired conversation; messages without repairs are the same objects."""
 
     conversation: Conversation
@@ -80,32 +78,36 @@ class Mended(NamedTuple):
     """Violations that cannot be repaired without inventing content."""
 
 
-def mend(conversation: Conversation, model: str | None = None) -> Mended:
+def repair_conversation(
+    conversation: Conversation, model: str | None = None
+) -> RepairedConversation:
     """Repair a parsed conversation as far as possible."""
     conversation, actions = _rename_repeated_calls(conversation)
     for _ in range(_ROUNDS):
         violations = list(check_all(list(conversation.seen()), conversation.context(model)))
-        conversation, done = _mend(conversation, violations)
+        conversation, done = _repair_round(conversation, violations)
         actions.extend(done)
         if not done:
             break
-    return Mended(conversation, tuple(actions), tuple(violations))
+    return RepairedConversation(conversation, tuple(actions), tuple(violations))
 
 
 # --- one round ---------------------------------------------------------------------------------
 
-Mend = Callable[[Any, Place], str]
+RepairMessage = Callable[[Any, Place], str]
 """Repairs a message in place at a place inside it; returns what was done, or '' if nothing."""
 
 
-def _mend(conversation: Conversation, found: list[Violation]) -> tuple[Conversation, list[Action]]:
+def _repair_round(
+    conversation: Conversation, violations: list[Violation]
+) -> tuple[Conversation, list[Action]]:
     """Repair every message once, for the first rule that it breaks."""
     faults: dict[int, tuple[str, set[Place]]] = {}
     list_place = conversation.frame.place
-    for violation in found:
+    for violation in violations:
         place = _steps(violation.path)
         inside = place[: len(list_place)] == list_place and len(place) > len(list_place)
-        if inside and violation.rule in _MENDS:
+        if inside and violation.rule in _REPAIRS:
             rule, places = faults.setdefault(int(place[len(list_place)]), (violation.rule, set()))
             if rule == violation.rule:
                 places.add(place[len(list_place) + 1 :])
@@ -118,7 +120,7 @@ def _mend(conversation: Conversation, found: list[Violation]) -> tuple[Conversat
         done = []
         # From the end, so that removals do not move the places that remain.
         for place in sorted(places, key=_depth_first, reverse=True):
-            message = _MENDS[rule](value, place)
+            message = _REPAIRS[rule](value, place)
             if message:
                 done.append(Action(rule, dotted((*list_place, index, *place)), message))
         if not done:
@@ -164,10 +166,10 @@ def _is_empty(value: Any) -> bool:
 # --- repairs by rule ---------------------------------------------------------------------------
 
 
-def _take_out(what: str) -> Mend:
+def _remove_part(what: str) -> RepairMessage:
     """Return a repair that removes the part at the place, or the message if the place is empty."""
 
-    def mend(value: Any, place: Place) -> str:
+    def repair_conversation(value: Any, place: Place) -> str:
         if not place:
             value.clear()
             return f"took out {what}"
@@ -182,14 +184,14 @@ def _take_out(what: str) -> Mend:
             return ""
         return f"took out {what}"
 
-    return mend
+    return repair_conversation
 
 
-def _take_out_call(value: Any, place: Place) -> str:
+def _remove_call(value: Any, place: Place) -> str:
     if place == ("function_call",):
         del value["function_call"]
         return "took out a call that nothing answers"
-    return _take_out("a call that nothing answers")(value, place)
+    return _remove_part("a call that nothing answers")(value, place)
 
 
 def _results_first(value: Any, _: Place) -> str:
@@ -206,7 +208,7 @@ def _repeated_result(value: Any, place: Place) -> str:
     part = _at(value, place)
     if part.get("type") != "tool_result":
         return ""
-    return _take_out("a second result of one call")(value, place)
+    return _remove_part("a second result of one call")(value, place)
 
 
 def _strip_ending(value: Any, place: Place) -> str:
@@ -240,10 +242,10 @@ def _drop_empty_calls(value: Any, _: Place) -> str:
 
 def _drop_responses(value: Any, _: Place) -> str:
     parts = value["parts"]
-    kept = [p for p in parts if not ("functionResponse" in p or "function_response" in p)]
-    if len(kept) == len(parts):
+    other_parts = [p for p in parts if not ("functionResponse" in p or "function_response" in p)]
+    if len(other_parts) == len(parts):
         return ""
-    value["parts"] = kept
+    value["parts"] = other_parts
     return "took out function responses that do not match the calls"
 
 
@@ -253,7 +255,7 @@ def _without_strangers(value: Any, place: Place) -> str:
         value.clear()
         return "took out a content without parts"
     if place and not carries_data(part):
-        return _take_out("a part without data")(value, place)
+        return _remove_part("a part without data")(value, place)
     for key in part.keys() - (PART_KEYS if place else CONTENT_KEYS):
         del part[key]
     return "took out fields that the API does not know"
@@ -265,33 +267,33 @@ def _at(value: Any, place: Place) -> Any:
     return value
 
 
-_MENDS: dict[str, Mend] = {
-    "A1": _take_out_call,
-    "A2": _take_out("a result whose call is gone"),
+_REPAIRS: dict[str, RepairMessage] = {
+    "A1": _remove_call,
+    "A2": _remove_part("a result whose call is gone"),
     "A3": _results_first,
     "A4": _calls_last,
     "A5": _repeated_result,
-    "A7": _take_out("empty text"),
+    "A7": _remove_part("empty text"),
     "A10": _strip_ending,
-    "A12": _take_out("thinking that has lost its signature"),
-    "A13": _take_out("a server tool's result whose use is gone"),
+    "A12": _remove_part("thinking that has lost its signature"),
+    "A13": _remove_part("a server tool's result whose use is gone"),
     "A14": _unmark,
-    "B1": _take_out_call,
-    "B2": _take_out("a result whose call is gone"),
-    "B3": _take_out("an answer whose question is gone"),
-    "B4": _take_out("empty text"),
-    "C1": _take_out_call,
-    "C2": _take_out("a result whose call is gone"),
+    "B1": _remove_call,
+    "B2": _remove_part("a result whose call is gone"),
+    "B3": _remove_part("an answer whose question is gone"),
+    "B4": _remove_part("empty text"),
+    "C1": _remove_call,
+    "C2": _remove_part("a result whose call is gone"),
     "C3": _null_to_empty,
     "C4": _drop_empty_calls,
-    "R1": _take_out("a call or output that has lost its other half"),
-    "R2": _take_out("reasoning that has lost the item behind it"),
-    "R3": _take_out("an item that refers to what was not stored"),
-    "G1": _take_out("a function response in the model's turn"),
-    "G2": _take_out("a function call without a turn before it"),
+    "R1": _remove_part("a call or output that has lost its other half"),
+    "R2": _remove_part("reasoning that has lost the item behind it"),
+    "R3": _remove_part("an item that refers to what was not stored"),
+    "G1": _remove_part("a function response in the model's turn"),
+    "G2": _remove_part("a function call without a turn before it"),
     "G3": _drop_responses,
     "G4": _without_strangers,
-    "G6": _take_out("the model's unfinished last turn"),
+    "G6": _remove_part("the model's unfinished last turn"),
 }
 
 
@@ -317,8 +319,8 @@ def _rename_repeated_calls(conversation: Conversation) -> tuple[Conversation, li
                 what = "gave a call an id of its own"
             elif isinstance(block, ToolResult):
                 old = block.call_id
-                waiting = pending.get(old)
-                new = waiting.pop(0) if waiting else old
+                new_ids = pending.get(old)
+                new = new_ids.pop(0) if new_ids else old
                 what = "gave its result the same id"
             else:
                 continue

@@ -17,7 +17,7 @@ import orjson
 
 from holdfast.errors import BadJSONError, LimitError
 from holdfast.wire import long_strings
-from holdfast.wire.pointing import Place, dotted, duplicate_place, place_at
+from holdfast.wire.json_places import Place, dotted, duplicate_place, place_at
 
 _WHITE = b" \t\r\n"
 _TYPE_NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
@@ -76,7 +76,7 @@ def sha256_of(value: Any, size: int) -> bytes:
     if size <= _LARGE_BYTES:
         return sha256(encode(value)).digest()
     summed = sha256()
-    for part in long_strings.written(value):
+    for part in long_strings.write_in_parts(value):
         summed.update(part)
     return summed.digest()
 
@@ -121,9 +121,9 @@ def check_keys(raw: bytes, limits: Limits) -> None:
         # count is nearly exact.
         keys = sum(part.translate(None, _WHITE).count(b'":') for part in _without_escapes(raw))
         _refuse_over(limits.max_keys, keys, "object keys")
-    most = limits.max_keys * _VALUES_PER_KEY
-    if len(raw) > most and sum(_count(sign, raw) for sign in (b",", b"[", b"{")) > most:
-        _refuse_over(most, _count_values(raw), "values")
+    max_values = limits.max_keys * _VALUES_PER_KEY
+    if len(raw) > max_values and sum(_count(sign, raw) for sign in (b",", b"[", b"{")) > max_values:
+        _refuse_over(max_values, _count_values(raw), "values")
 
 
 _VALUES_PER_KEY = 4
@@ -166,10 +166,10 @@ def _count(sign: bytes, raw: bytes) -> int:
     return sum(raw.count(sign, at, at + _LARGE_BYTES) for at in range(0, len(raw), _LARGE_BYTES))
 
 
-def _refuse_over(most: int, found: int, what: str) -> None:
-    if found > most:
+def _refuse_over(maximum: int, number: int, what: str) -> None:
+    if number > maximum:
         raise LimitError(
-            f"the body has about {found:,} {what}; at most {most:,} are read",
+            f"the body has about {number:,} {what}; at most {maximum:,} are read",
             where="$",
             fix="Send less in one request.",
         )
@@ -254,10 +254,10 @@ def _is_unicode(text: str) -> bool:
 def parse(raw: bytes | msgspec.Raw, place: Place = ()) -> Any:
     """Parse one JSON value; raise `BadJSONError` with the exact place of an error."""
     view = memoryview(raw)  # a view, because a body of 20 MB must not be copied
-    skeleton, filled = long_strings.taken_out(view) if _is_large(view) else (view, None)
+    skeleton, filled = long_strings.without_long_strings(view) if _is_large(view) else (view, None)
     try:
         value = _decode(skeleton)
-        proven = not isinstance(value, (dict, list)) or _is_written_so(skeleton, value)
+        proven = not isinstance(value, (dict, list)) or _is_canonical(skeleton, value)
         value = filled(value) if filled is not None else value
     except (ValueError, RecursionError, msgspec.MsgspecError):
         raise _explain(bytes(raw), place) from None
@@ -266,23 +266,23 @@ def parse(raw: bytes | msgspec.Raw, place: Place = ()) -> Any:
     return value
 
 
-def _is_written_so(raw: bytes | memoryview, value: Any) -> bool:
+def _is_canonical(raw: bytes | memoryview, value: Any) -> bool:
     """Return whether writing a value gives the original bytes, except for white space.
 
     It does not if the sender used escapes or other number formats, or repeated a key; a slower
     parser decides those cases.
     """
-    again = _summed(_encode(value))
+    rewritten = _comparable(_encode(value))
     is_spaced = b'": ' in bytes(raw[:24])
-    if not is_spaced and again == _summed(raw):
+    if not is_spaced and rewritten == _comparable(raw):
         return True
     # Inside a body with indentation, a value's start may not reveal the spacing.
     if is_spaced or len(raw) < _LARGE_BYTES:
-        return again == _summed(msgspec.json.format(raw, indent=-1))
+        return rewritten == _comparable(msgspec.json.format(raw, indent=-1))
     return False
 
 
-def _summed(data: bytes | memoryview) -> bytes:
+def _comparable(data: bytes | memoryview) -> bytes:
     """Return bytes for comparison; a hash for large ones, so that only one side is in memory."""
     return bytes(data) if len(data) < _LARGE_BYTES else sha256(data).digest()
 
@@ -329,13 +329,13 @@ def splice(raw: bytes | msgspec.Raw, place: Place, new: bytes) -> bytes:
     """Return JSON with `new` at a place; all other bytes stay unchanged."""
     if not place:
         return new
-    step, rest = place[0], place[1:]
+    step, remaining = place[0], place[1:]
     if isinstance(step, int):
         elements: list[Any] = items(raw)
-        elements[step] = msgspec.Raw(splice(elements[step], rest, new))
+        elements[step] = msgspec.Raw(splice(elements[step], remaining, new))
         return encode(elements)
     members: dict[str, Any] = fields(raw)
-    members[step] = msgspec.Raw(splice(members.get(step, b"null"), rest, new))
+    members[step] = msgspec.Raw(splice(members.get(step, b"null"), remaining, new))
     return encode(members)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.errors import BadJSONError, LimitError
-from holdfast.wire.pointing import Place, dotted, places_at
+from holdfast.wire.json_places import Place, dotted, places_at
 from holdfast.wire.strict import encode
 
 # An escape counts only after an even number of backslashes; a high half is complete if a low half
@@ -27,27 +27,27 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"  # Unicode's replacement character
 
 
-def mend_surrogates(body: object) -> tuple[object, list[str]]:
+def replace_surrogates(body: object) -> tuple[object, list[str]]:
     """Replace lone surrogates by U+FFFD; return the body and the paths of the replacements."""
     if isinstance(body, (bytes, bytearray, memoryview)):
-        return _mend_bytes(bytes(body))
+        return _replace_in_bytes(bytes(body))
     if isinstance(body, str):
-        return _mend_bytes(body.encode(errors="surrogatepass"))
+        return _replace_in_bytes(body.encode(errors="surrogatepass"))
     if isinstance(body, Mapping) and _may_have_surrogates(body):
         places: list[Place] = []
         try:
-            return _mend_value(body, (), places), [dotted(place) for place in places]
+            return _replace_in_value(body, (), places), [dotted(place) for place in places]
         except RecursionError:
             pass  # the parser will report it
     return body, []
 
 
-def _mend_bytes(raw: bytes) -> tuple[bytes, list[str]]:
+def _replace_in_bytes(raw: bytes) -> tuple[bytes, list[str]]:
     paths: list[str] = []
     for pattern, hints in _FORMS:
         if any(hint in raw for hint in hints):
-            raw, found = _replace_halves(raw, pattern)
-            paths.extend(found)
+            raw, replaced_paths = _replace_halves(raw, pattern)
+            paths.extend(replaced_paths)
     return raw, list(dict.fromkeys(paths))
 
 
@@ -60,8 +60,8 @@ def _replace_halves(raw: bytes, pattern: re.Pattern[bytes]) -> tuple[bytes, list
         lone.append(match.start())
         return b"\\ufffd"
 
-    mended = pattern.sub(mend, raw)
-    return mended, [dotted(place) for place in places_at(raw, lone)] if lone else []
+    replaced = pattern.sub(mend, raw)
+    return replaced, [dotted(place) for place in places_at(raw, lone)] if lone else []
 
 
 def _may_have_surrogates(value: object) -> bool:
@@ -74,21 +74,23 @@ def _may_have_surrogates(value: object) -> bool:
     return False
 
 
-def _mend_value(value: Any, place: Place, mended: list[Place]) -> Any:
+def _replace_in_value(value: Any, place: Place, mended: list[Place]) -> Any:
     if isinstance(value, Mapping):
-        whole = {
-            _mend_value(key, place, mended): _mend_value(item, (*place, str(key)), mended)
+        replaced = {
+            _replace_in_value(key, place, mended): _replace_in_value(
+                item, (*place, str(key)), mended
+            )
             for key, item in value.items()
         }
-        if len(whole) < len(value):
+        if len(replaced) < len(value):
             raise BadJSONError(
                 "two keys of an object differ only in lone surrogates",
                 where=dotted(place),
                 fix="Send valid Unicode.",
             )
-        return whole
+        return replaced
     if isinstance(value, (list, tuple)):
-        return [_mend_value(item, (*place, n), mended) for n, item in enumerate(value)]
+        return [_replace_in_value(item, (*place, n), mended) for n, item in enumerate(value)]
     if isinstance(value, str) and _SURROGATE.search(value):
         mended.append(place)
         return _SURROGATE.sub(_REPLACEMENT, value)

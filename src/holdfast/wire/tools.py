@@ -17,10 +17,10 @@ from holdfast.wire import anthropic, openai_responses
 from holdfast.wire.blocks import Tool
 from holdfast.wire.conversation import Conversation
 from holdfast.wire.dialect import Dialect
-from holdfast.wire.frame import Frame
+from holdfast.wire.frame import BodyFrame
+from holdfast.wire.json_places import Place
 from holdfast.wire.message import Message
-from holdfast.wire.pointing import Place
-from holdfast.wire.running import RunningNote
+from holdfast.wire.prefix_values import PrefixNote
 from holdfast.wire.strict import encode, fields, items, offsets, splice
 from holdfast.wire.values import inner, take
 
@@ -62,8 +62,8 @@ def with_tool(conversation: Conversation, definition: Mapping[str, Any]) -> Conv
     if not isinstance(offered, list):
         return conversation.with_frame(_put(frame, hollow, place, encode([definition])))
     start, stop = offsets(hollow, place)
-    listed = _extended(hollow[start:stop], offered, definition)
-    return conversation.with_frame(_replace(frame, start, stop, listed))
+    tool_list = _extended_list(hollow[start:stop], offered, definition)
+    return conversation.with_frame(_replace(frame, start, stop, tool_list))
 
 
 def plain_functions(conversation: Conversation) -> list[Tool]:
@@ -72,18 +72,18 @@ def plain_functions(conversation: Conversation) -> list[Tool]:
     Hosted tools, tools in messages, legacy functions and tools with unknown members are excluded,
     because other parts of the request may depend on them.
     """
-    known = _KNOWN.get(conversation.dialect, frozenset())
-    listed = len(conversation.frame.place)
+    known_members = _KNOWN.get(conversation.dialect, frozenset())
+    list_depth = len(conversation.frame.place)
     plain = []
     for tool in conversation.tools:
-        if not all(isinstance(step, int) for step in tool.place[listed::2]):
+        if not all(isinstance(step, int) for step in tool.place[list_depth::2]):
             continue  # a single object instead of a list
         value = _find(conversation.rest, tool.place)
         if conversation.dialect == "openai-chat" and isinstance(value, dict):
             function = value.get("function")
             value = function if value.keys() == {"type", "function"} else None
-        own = isinstance(value, dict) and not tool.hosted and bool(tool.name)
-        if own and value.keys() <= known and value.get("type") in _PLAIN_TYPES:
+        is_plain_object = isinstance(value, dict) and not tool.hosted and bool(tool.name)
+        if is_plain_object and value.keys() <= known_members and value.get("type") in _PLAIN_TYPES:
             plain.append(tool)
     times = Counter(tool.name for tool in plain)
     return [tool for tool in plain if times[tool.name] == 1]
@@ -93,27 +93,27 @@ def definitions(conversation: Conversation, tools: Sequence[Tool]) -> list[bytes
     """Return the definitions of tools in the body's list, unchanged."""
     inside = (*conversation.frame.place[:-1], "tools")
     start, stop = offsets(conversation.frame.hollow, inside)
-    listed = items(conversation.frame.hollow[start:stop])
+    entries = items(conversation.frame.hollow[start:stop])
     groups: dict[Any, list[msgspec.Raw]] = {}
     written = []
     for tool in tools:
         steps: tuple[Any, ...] = tool.place[len(inside) :]
-        n, *rest = steps
-        if not rest:
-            written.append(bytes(listed[n]))
+        n, *remaining = steps
+        if not remaining:
+            written.append(bytes(entries[n]))
             continue
-        key = (n, rest[0])
+        key = (n, remaining[0])
         if key not in groups:  # Gemini's groups, parsed once instead of once per function
-            groups[key] = items(fields(listed[n])[rest[0]])
-        written.append(bytes(groups[key][rest[1]]))
+            groups[key] = items(fields(entries[n])[remaining[0]])
+        written.append(bytes(groups[key][remaining[1]]))
     return written
 
 
 def without_tools(conversation: Conversation, tools: Collection[Tool]) -> Conversation:
     """Return the request without some tools; the others keep their bytes and order."""
-    gone = {tool.place for tool in tools}
+    removed_places = {tool.place for tool in tools}
     place: Place = (*conversation.frame.place[:-1], "tools")
-    return relisted(conversation, lambda listed: _remaining(listed, place, gone))
+    return with_tool_list(conversation, lambda listed: _remaining(listed, place, removed_places))
 
 
 def without_fields(conversation: Conversation, names: Collection[str]) -> Conversation:
@@ -121,8 +121,8 @@ def without_fields(conversation: Conversation, names: Collection[str]) -> Conver
     inside = conversation.frame.place[:-1]
     hollow = conversation.frame.hollow
     start, stop = offsets(hollow, inside)
-    kept = {key: raw for key, raw in fields(hollow[start:stop]).items() if key not in names}
-    return conversation.with_body(hollow[:start] + encode(kept) + hollow[stop:])
+    remaining = {key: raw for key, raw in fields(hollow[start:stop]).items() if key not in names}
+    return conversation.with_body(hollow[:start] + encode(remaining) + hollow[stop:])
 
 
 def remove_tools(conversation: Conversation, removed: Callable[[str], bool]) -> Conversation | None:
@@ -131,16 +131,16 @@ def remove_tools(conversation: Conversation, removed: Callable[[str], bool]) -> 
     Use it for a model that ignores `tool_choice`: the provider must read the complete request
     again.
     """
-    gone = [tool for tool in conversation.tools if removed(tool.name)]
+    removed_tools = [tool for tool in conversation.tools if removed(tool.name)]
     depth = len(conversation.frame.place) - 1
-    if any(tool.place[depth] != "tools" for tool in gone):  # OpenAI's legacy `functions`
+    if any(tool.place[depth] != "tools" for tool in removed_tools):  # OpenAI's legacy `functions`
         return None
-    kept = tuple(m for m in conversation.messages if not _adds_only(m, removed))
-    if len(kept) < len(conversation.messages):
-        conversation = conversation.with_messages(kept)
-    if len(gone) < len(conversation.tools):
-        return without_tools(conversation, gone) if gone else conversation
-    return without_fields(conversation, _TOOL_FIELDS) if gone else conversation
+    remaining_messages = tuple(m for m in conversation.messages if not _adds_only(m, removed))
+    if len(remaining_messages) < len(conversation.messages):
+        conversation = conversation.with_messages(remaining_messages)
+    if len(removed_tools) < len(conversation.tools):
+        return without_tools(conversation, removed_tools) if removed_tools else conversation
+    return without_fields(conversation, _TOOL_FIELDS) if removed_tools else conversation
 
 
 _TOOL_FIELDS = ("tools", "tool_choice", "parallel_tool_calls", "toolConfig", "tool_config")
@@ -153,35 +153,37 @@ def _adds_only(message: Message, removed: Callable[[str], bool]) -> bool:
     return bool(added) and all(removed(tool.name) for tool in added)
 
 
-def relisted(conversation: Conversation, change: Callable[[bytes], bytes]) -> Conversation:
+def with_tool_list(conversation: Conversation, change: Callable[[bytes], bytes]) -> Conversation:
     """Return the request with its tool list rewritten."""
     place: Place = (*conversation.frame.place[:-1], "tools")
     hollow = conversation.frame.hollow
     start, stop = offsets(hollow, place)
-    listed = change(hollow[start:stop])
-    return conversation.with_frame(_replace(conversation.frame, start, stop, listed))
+    tool_list = change(hollow[start:stop])
+    return conversation.with_frame(_replace(conversation.frame, start, stop, tool_list))
 
 
-def _remaining(raw: bytes, place: Place, gone: Collection[Place]) -> bytes:
+def _remaining(raw: bytes, place: Place, removed_places: Collection[Place]) -> bytes:
     """Return a tool list without some tools; Gemini's empty groups are removed."""
     entries = []
     for n, entry in enumerate(map(bytes, items(raw))):
         at = (*place, n)
-        if at not in gone and (left := _left_of(entry, at, gone)):
-            entries.append(left)
+        if at not in removed_places and (
+            remaining_entry := _remaining_entry(entry, at, removed_places)
+        ):
+            entries.append(remaining_entry)
     return b"[" + b",".join(entries) + b"]"
 
 
-def _left_of(entry: bytes, place: Place, gone: Collection[Place]) -> bytes:
+def _remaining_entry(entry: bytes, place: Place, removed_places: Collection[Place]) -> bytes:
     """Return a list entry without the removed tools inside it; empty if nothing remains."""
     for key in _DECLARATIONS:
-        inside = [member for member in gone if member[:-1] == (*place, key)]
+        inside = [member for member in removed_places if member[:-1] == (*place, key)]
         if inside:
             group = fields(entry)
-            listed = _remaining(bytes(group[key]), (*place, key), inside)
-            if listed == b"[]" and len(group) == 1:
+            remaining_list = _remaining(bytes(group[key]), (*place, key), inside)
+            if remaining_list == b"[]" and len(group) == 1:
                 return b""
-            return splice(entry, (key,), listed)
+            return splice(entry, (key,), remaining_list)
     return entry
 
 
@@ -254,33 +256,33 @@ def _with_added(tools: tuple[Tool, ...], messages: Sequence[Message]) -> tuple[T
 def _definitions(value: Any) -> Iterator[Any]:
     """Yield the tools that a message defines, including those in namespaces."""
     if take(value, "type") == _ITEM:
-        for tool in _listed(value, "tools"):
-            yield from _listed(tool, "tools") if take(tool, "type") == "namespace" else (tool,)
-    for block in _listed(value, "content"):
+        for tool in _as_list(value, "tools"):
+            yield from _as_list(tool, "tools") if take(tool, "type") == "namespace" else (tool,)
+    for block in _as_list(value, "content"):
         if take(block, "type") == _BLOCK and (definition := inner(block, "tool", "definition")):
             yield definition
 
 
-def _listed(value: Any, key: str) -> list[Any]:
+def _as_list(value: Any, key: str) -> list[Any]:
     members = value.get(key) if isinstance(value, dict) else None
     return members if isinstance(members, list) else []
 
 
-_ADDED: RunningNote[tuple[Tool, ...]] = RunningNote("added tools", (), _with_added)
+_ADDED: PrefixNote[tuple[Tool, ...]] = PrefixNote("added tools", (), _with_added)
 
 
-def _extended(raw: bytes, offered: list[Any], definition: Mapping[str, Any]) -> bytes:
+def _extended_list(raw: bytes, offered: list[Any], definition: Mapping[str, Any]) -> bytes:
     """Return a tool list with one more tool; for Gemini, in the first group of functions."""
     for n, group in enumerate(offered):
         for key in _DECLARATIONS:
             if isinstance(group, dict) and isinstance(group.get(key), list):
                 declared = fields(items(raw)[n])[key]
-                more = _appended(bytes(declared), encode(definition[_DECLARATIONS[0]][0]))
+                more = _append_element(bytes(declared), encode(definition[_DECLARATIONS[0]][0]))
                 return splice(raw, (n, key), more)
-    return _appended(raw, encode(definition))
+    return _append_element(raw, encode(definition))
 
 
-def _appended(raw: bytes, element: bytes) -> bytes:
+def _append_element(raw: bytes, element: bytes) -> bytes:
     before = raw[:-1].rstrip()
     return before + (b"" if before == b"[" else b",") + element + b"]"
 
@@ -294,7 +296,7 @@ def _find(value: Any, place: Place) -> Any:
     return value
 
 
-def _put(frame: Frame, hollow: bytes, place: Place, value: bytes) -> Frame:
+def _put(frame: BodyFrame, hollow: bytes, place: Place, value: bytes) -> BodyFrame:
     """Set a missing or null member of the body, creating the objects around it."""
     top = fields(hollow)
     for depth, key in enumerate(place):
@@ -315,7 +317,7 @@ def _put(frame: Frame, hollow: bytes, place: Place, value: bytes) -> Frame:
     return frame
 
 
-def _replace(frame: Frame, start: int, stop: int, new: bytes) -> Frame:
+def _replace(frame: BodyFrame, start: int, stop: int, new: bytes) -> BodyFrame:
     """Replace bytes in the body without its messages."""
     before = len(frame.head)
     if stop <= before:

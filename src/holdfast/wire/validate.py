@@ -13,9 +13,9 @@ from holdfast.wire.detect import guess
 from holdfast.wire.frame import take_apart
 from holdfast.wire.reader import dialect_named
 from holdfast.wire.rules import SHAPE, SURROGATES
-from holdfast.wire.rules.rule import Context, Seen, Violation, check_all
+from holdfast.wire.rules.rule import CheckedMessage, Context, Violation, check_all
 from holdfast.wire.strict import Limits, parse, to_checked_bytes
-from holdfast.wire.surrogates import mend_surrogates
+from holdfast.wire.surrogates import replace_surrogates
 
 _DEFAULT_LIMITS = Limits()
 _MOST_MISSHAPEN = 1000
@@ -34,13 +34,13 @@ def validate(
     Some rules depend on the model, which defaults to the one in the body.
     """
     if isinstance(body, Conversation):
-        found = list(check_all(list(body.seen()), body.context(model)))
-        return sorted(found, key=_position)
+        violations = list(check_all(list(body.seen()), body.context(model)))
+        return sorted(violations, key=_position)
     try:
         return sorted(_validate(to_checked_bytes(body, limits), dialect, model), key=_position)
     except BadJSONError:
         # Lone surrogates are invalid JSON and also a rule, so the rest is validated as well.
-        body, mended = mend_surrogates(body)
+        body, mended = replace_surrogates(body)
         if not mended:
             raise
     halves = [
@@ -61,10 +61,10 @@ def _validate(raw: bytes, dialect: str | None, model: str | None) -> list[Violat
         frame, spans = take_apart(raw, spoken)
     except ShapeError as error:
         return [Violation(SHAPE.id, error.where, error.what)]
-    rest = parse(frame.hollow)
+    outer_body = parse(frame.hollow)
 
     misshapen: list[Violation] = []
-    messages: list[Seen] = []
+    messages: list[CheckedMessage] = []
     for n, span in enumerate(spans):
         place = frame.place if frame.bare else (*frame.place, n)
         value = parse(span, place)
@@ -76,10 +76,10 @@ def _validate(raw: bytes, dialect: str | None, model: str | None) -> list[Violat
             is_role = spoken.NAME == "gemini" and error.where.endswith(".role")
             misshapen.append(Violation("G1" if is_role else SHAPE.id, error.where, error.what))
         else:
-            messages.append(Seen(place, role, value, spoken.blocks(value, None)))
+            messages.append(CheckedMessage(place, role, value, spoken.blocks(value, None)))
     if misshapen and not messages:
         return misshapen  # a missing message is a consequence of these violations
-    named = spoken.params(rest).get("model")
-    model = model or (named if isinstance(named, str) else "")
-    context = Context(spoken.NAME, model, rest, frame.place, len(raw))
+    stated_model = spoken.params(outer_body).get("model")
+    model = model or (stated_model if isinstance(stated_model, str) else "")
+    context = Context(spoken.NAME, model, outer_body, frame.place, len(raw))
     return misshapen + list(check_all(messages, context))

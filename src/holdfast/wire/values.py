@@ -75,7 +75,7 @@ def as_json(arguments: Any) -> Any:
     return {} if arguments is None else {"arguments": arguments}
 
 
-def parsed(text: str) -> Any:
+def parse_arguments(text: str) -> Any:
     """Parse new arguments of a call; raise `EditError` if they are not a JSON object."""
     try:
         value = msgspec.json.decode(text)

@@ -15,7 +15,7 @@ from holdfast.faults import Fault, Faults
 from holdfast.store.opening import open_memory
 from holdfast.upstream.expansions import Caps, Expansions, MakeRoom, OpeningStep
 from holdfast.wire import Conversation, read
-from holdfast.wire.responses import Call
+from holdfast.wire.responses import ModelCall
 from tests.fitting.test_citing import chat, log
 
 TOLD = "No more can be opened in this turn"
@@ -51,7 +51,7 @@ class Model:
             self.number += 1
             lines = f"{self.number}-{self.number + 4}"
             arguments = json.dumps({"ref_id": self.ref, "lines": lines, **how})
-            asked.append(Call(call_id or f"c{self.number}", "expand_ref", arguments))
+            asked.append(ModelCall(call_id or f"c{self.number}", "expand_ref", arguments))
         turn = {
             "role": "assistant",
             "content": None,

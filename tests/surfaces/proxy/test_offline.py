@@ -13,7 +13,7 @@ import holdfast
 from holdfast.expand.tool import NAME, OTHER_NAME, definition
 from holdfast.surfaces.proxy.offline import OfflineSending
 from holdfast.upstream.offline import MODEL
-from holdfast.wire.responses import read_answer
+from holdfast.wire.responses import read_response
 from tests.fitting.test_citing import chat
 from tests.models.test_extractive import CITATION, REF
 from tests.surfaces.proxy.harness import DIALECTS, Answered, path_of, request_in, text_of, usage_of
@@ -70,7 +70,7 @@ def test_a_citation_is_opened_with_the_tool_that_is_offered(dialect: str) -> Non
     for name in (NAME, OTHER_NAME):
         offered = {**asked, "tools": [*asked["tools"], definition("openai-chat", name)]}
         answered, _ = send(path_of(dialect), request_in(dialect, offered))
-        [call] = read_answer(answered.body, dialect).calls
+        [call] = read_response(answered.body, dialect).calls
         assert call.name == name
         assert json.loads(call.arguments) == {"ref": REF, "find": "Which disk is full?"}
 
@@ -81,7 +81,7 @@ def test_a_clients_own_tool_of_the_same_name_is_not_called() -> None:
     answered, _ = send(
         "/v1/chat/completions", request_in("openai-chat", {**asked, "tools": [theirs]})
     )
-    assert read_answer(answered.body, "openai-chat").calls == ()
+    assert read_response(answered.body, "openai-chat").calls == ()
 
 
 STOPS: dict[str, Any] = {

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from holdfast.wire.responses import (
-    Call,
+    ModelCall,
+    OfflineResponse,
     Relay,
-    Said,
-    compose_answer,
+    compose_response,
     error_body,
     error_event,
-    join_answers,
-    stream_answer,
+    join_responses,
+    stream_response,
 )
 from tests.wire.responses.streams import HIDDEN, Script, hidden, write
 from tests.wire.responses.test_relay import ANSWER, EXPAND, HELLO, LOOK_UP, THOUGHT, run
@@ -31,12 +31,12 @@ openai = pytest.importorskip("openai", reason="the openai client is not installe
 anthropic = pytest.importorskip("anthropic", reason="the anthropic client is not installed")
 genai = pytest.importorskip("google.genai", reason="the google-genai client is not installed")
 
-SAID = Said(
+SAID = OfflineResponse(
     id="a1",
     model="m",
     created=1_700_000_000,
     pieces=("Let me ", "look."),
-    calls=(Call("c1", "look_up", '{"q": 1}'),),
+    calls=(ModelCall("c1", "look_up", '{"q": 1}'),),
     input_tokens=7,
     output_tokens=3,
 )
@@ -194,7 +194,7 @@ def test_every_client_takes_an_answer_that_was_all_hidden() -> None:
 
 
 def composed(dialect: str) -> bytes:
-    return b"".join(stream_answer(SAID, dialect))
+    return b"".join(stream_response(SAID, dialect))
 
 
 def test_every_client_takes_a_stream_of_our_own() -> None:
@@ -214,10 +214,12 @@ def test_every_client_takes_a_stream_of_our_own() -> None:
 
 
 def whole(dialect: str) -> bytes:
-    call = Call("h", HIDDEN, "{}")
-    first = Said(id="f", model="m", created=1, calls=(call,), input_tokens=1, output_tokens=1)
-    bodies = [compose_answer(first, dialect), compose_answer(SAID, dialect)]
-    return join_answers(bodies, dialect, hidden)
+    call = ModelCall("h", HIDDEN, "{}")
+    first = OfflineResponse(
+        id="f", model="m", created=1, calls=(call,), input_tokens=1, output_tokens=1
+    )
+    bodies = [compose_response(first, dialect), compose_response(SAID, dialect)]
+    return join_responses(bodies, dialect, hidden)
 
 
 def test_every_client_takes_joined_answers_in_one_piece() -> None:

@@ -15,7 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import ProviderError, ShapeError
-from holdfast.wire.responses import AnswerTranslator, read_answer, translate_answer, translate_error
+from holdfast.wire.responses import (
+    AnswerTranslator,
+    read_response,
+    translate_error,
+    translate_response,
+)
 from holdfast.wire.responses.translate import BROKEN_OFF
 from tests.wire.responses.streams import (
     DIALECTS,
@@ -171,8 +176,8 @@ def test_a_whole_answer_says_what_the_stream_says(pair: tuple[str, str], script:
     speaks, to = pair
     script = told(script)
     seen = understand(translate(b"".join(write(script, speaks)), speaks, to), to)
-    body = translate_answer(whole(script, speaks), speaks=speaks, to=to, model="m").body
-    answer = read_answer(body, to)
+    body = translate_response(whole(script, speaks), speaks=speaks, to=to, model="m").body
+    answer = read_response(body, to)
     assert "".join(answer.texts) == seen.text
     assert [(c.id, c.name, json.loads(c.arguments)) for c in answer.calls] == calls(seen)
     assert thoughts(body, to) == "".join(seen.thinking)
@@ -201,7 +206,7 @@ def test_signatures_logprobs_citations_and_strangers_are_named() -> None:
     use = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
     message = {"type": "message", "id": "msg_1", "content": [thinking, use, block]}
     message["stop_reason"] = "pause_turn"
-    translated = translate_answer(
+    translated = translate_response(
         json.dumps(message).encode(), speaks="anthropic", to="openai-chat", model="m"
     )
     assert translated.lost == (
@@ -213,7 +218,7 @@ def test_signatures_logprobs_citations_and_strangers_are_named() -> None:
     choice = {"message": {"content": "Hi"}, "logprobs": {"content": []}, "finish_reason": "stop"}
     other = {"index": 1, "message": {"content": "Ho"}, "finish_reason": "stop"}
     body = json.dumps({"id": "c", "choices": [choice, other]}).encode()
-    translated = translate_answer(body, speaks="openai-chat", to="gemini", model="m")
+    translated = translate_response(body, speaks="openai-chat", to="gemini", model="m")
     assert translated.lost == ("logprobs", "further choices")
 
 
@@ -382,7 +387,7 @@ def test_what_the_proxy_says_of_several_calls_is_carried_on() -> None:
     usage = {"prompt_tokens": 9, "completion_tokens": 1, "holdfast": account}
     choice = {"message": {"content": "Hi"}, "finish_reason": "stop"}
     body = json.dumps({"id": "c", "choices": [choice], "usage": usage}).encode()
-    out = translate_answer(body, speaks="openai-chat", to="anthropic", model="m").body
+    out = translate_response(body, speaks="openai-chat", to="anthropic", model="m").body
     assert json.loads(out)["usage"]["holdfast"] == account
 
 
@@ -455,14 +460,14 @@ def test_a_request_that_was_too_long_is_told_in_the_words_that_the_clients_know(
 
 def test_an_error_inside_a_whole_answer_is_one() -> None:
     body = b'{"error": {"message": "Later.", "code": 503}}'
-    translated = translate_answer(body, speaks="openai-chat", to="anthropic", model="m")
+    translated = translate_response(body, speaks="openai-chat", to="anthropic", model="m")
     assert translated.status == 503
     assert error_of(json.loads(translated.body)) == "Later."
 
 
 def test_what_is_no_answer_and_no_dialect_is_refused() -> None:
     with pytest.raises(ProviderError):
-        translate_answer(b"[1]", speaks="gemini", to="anthropic", model="m")
+        translate_response(b"[1]", speaks="gemini", to="anthropic", model="m")
     with pytest.raises(ShapeError):
         AnswerTranslator(speaks="cohere", to="anthropic", model="m")
 
@@ -508,7 +513,7 @@ def test_junk_never_raises_and_always_ends(
     events(b"".join(out))
     for _, value in values:
         if isinstance(value, dict):
-            translate_answer(json.dumps(value).encode(), speaks=speaks, to=to, model="m")
+            translate_response(json.dumps(value).encode(), speaks=speaks, to=to, model="m")
 
 
 @given(

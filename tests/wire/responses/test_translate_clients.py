@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from holdfast.wire.responses import AnswerTranslator, translate_answer, translate_error
+from holdfast.wire.responses import AnswerTranslator, translate_error, translate_response
 from tests.wire.responses.streams import Script, write
 from tests.wire.responses.test_clients import (
     ASKED,
@@ -181,7 +181,7 @@ def test_the_client_takes_a_translated_stream(speaks: str, to: str, name: str) -
 @pytest.mark.parametrize(("speaks", "to"), PAIRS)
 def test_the_client_takes_a_translated_answer(speaks: str, to: str, name: str) -> None:
     script = SCRIPTS[name]
-    body = translate_answer(whole(script, speaks), speaks=speaks, to=to, model="m").body
+    body = translate_response(whole(script, speaks), speaks=speaks, to=to, model="m").body
     with serving(body, stream=False) as url:
         taken = READ[to](ask(to, url))
     assert taken == expected(script, speaks, to)

@@ -14,9 +14,9 @@ from holdfast.errors import EditError
 from holdfast.wire import read, validate
 from holdfast.wire import write as wire_write
 from holdfast.wire.responses import (
-    Call,
+    HiddenTurn,
     Hop,
-    Kept,
+    ModelCall,
     Relay,
     continuation,
     rejoin,
@@ -98,19 +98,19 @@ def sendable(turn: tuple[bytes, ...]) -> tuple[bytes, ...]:
     return turn
 
 
-def rejoined(body: bytes, dialect: str, kept: list[Kept]) -> bytes:
+def rejoined(body: bytes, dialect: str, kept: list[HiddenTurn]) -> bytes:
     """A client's request as the provider gets it."""
     return wire_write(rejoin(read(body, dialect), kept, hidden))
 
 
 def continued(
-    body: bytes, dialect: str, turn: tuple[bytes, ...], results: Sequence[tuple[Call, str]]
+    body: bytes, dialect: str, turn: tuple[bytes, ...], results: Sequence[tuple[ModelCall, str]]
 ) -> bytes:
     """The request that goes on from an answer."""
     return wire_write(continuation(read(body, dialect), turn, results))
 
 
-def results_of(relay: Relay) -> tuple[tuple[Call, str], ...]:
+def results_of(relay: Relay) -> tuple[tuple[ModelCall, str], ...]:
     return tuple((call, f"opened {call.id}") for call in relay.hidden_calls)
 
 
@@ -153,7 +153,7 @@ def test_rejoined_request_is_valid_and_has_every_call_with_its_result(
 ) -> None:
     relay = answered(script, dialect)
     body = next_request(script, dialect, relay)
-    kept = Kept((Hop(relay.assistant_turn, results_of(relay)),), index=1)
+    kept = HiddenTurn((Hop(relay.assistant_turn, results_of(relay)),), index=1)
     whole = rejoined(body, dialect, [kept])
     assert validate(whole, dialect) == []
     messages = read(whole, dialect).messages
@@ -192,7 +192,7 @@ def test_answers_of_several_hops_come_back_as_the_provider_wrote_them(
     if dialect == "gemini":
         question = {"role": "user", "parts": [{"text": "And?"}]}  # type: ignore[dict-item]
     body = request(dialect, *joined(shown, dialect), *together(given_back, dialect), question)
-    whole = rejoined(body, dialect, [Kept(tuple(hops), index=1)])
+    whole = rejoined(body, dialect, [HiddenTurn(tuple(hops), index=1)])
     messages = read(whole, dialect).messages
     spans = [message.raw for message in messages]
     for turn in [sendable(hop.turn) for hop in hops]:
@@ -238,7 +238,7 @@ def joined(shown: list[Any], dialect: str) -> list[Any]:
 @every_dialect
 def test_an_answer_that_the_client_changed_is_left_as_it_is(dialect: str) -> None:
     relay = answered(Script((HELLO, EXPAND, LOOK_UP)), dialect)
-    kept = Kept((Hop(relay.assistant_turn, results_of(relay)),), index=1)
+    kept = HiddenTurn((Hop(relay.assistant_turn, results_of(relay)),), index=1)
     other = answered(Script((Part("text", ("Something else.",)),)), dialect)
     body = request(dialect, *(json.loads(raw) for raw in other.assistant_turn))
     assert rejoined(body, dialect, [kept]) == body
@@ -248,7 +248,9 @@ def test_an_answer_that_the_client_changed_is_left_as_it_is(dialect: str) -> Non
 def test_of_equal_answers_the_nearest_is_the_one(dialect: str) -> None:
     relay = answered(Script((HELLO, EXPAND)), dialect)
     again = answered(Script((Part("text", ("!",)),)), dialect)
-    kept = Kept((Hop(relay.assistant_turn, results_of(relay)), Hop(again.assistant_turn)), index=3)
+    kept = HiddenTurn(
+        (Hop(relay.assistant_turn, results_of(relay)), Hop(again.assistant_turn)), index=3
+    )
     seen = joined(
         [
             json.loads(r)
@@ -269,7 +271,7 @@ def test_of_equal_answers_the_nearest_is_the_one(dialect: str) -> None:
 @every_dialect
 def test_thinking_is_kept_where_the_client_dropped_it(dialect: str) -> None:
     relay = answered(Script((THOUGHT, EXPAND, LOOK_UP)), dialect)
-    kept = Kept((Hop(relay.assistant_turn, results_of(relay)),), index=1)
+    kept = HiddenTurn((Hop(relay.assistant_turn, results_of(relay)),), index=1)
     seen = answered(Script((LOOK_UP,)), dialect).assistant_turn
     given_back = result("call_shown", "look_up", "sunny", dialect)
     body = request(dialect, *(json.loads(raw) for raw in seen), *given_back)
@@ -283,12 +285,12 @@ def test_thinking_is_kept_where_the_client_dropped_it(dialect: str) -> None:
 @every_dialect
 def test_a_request_with_nothing_to_bring_back_is_the_same_object(dialect: str) -> None:
     conversation = read(request(dialect), dialect)
-    assert rejoin(conversation, [Kept((Hop(()),))], hidden) is conversation
+    assert rejoin(conversation, [HiddenTurn((Hop(()),))], hidden) is conversation
 
 
 def test_an_answer_of_which_the_client_saw_nothing_is_not_taken_for_an_empty_one() -> None:
     relay = answered(Script((EXPAND,)), "openai-chat")
-    kept = Kept((Hop(relay.assistant_turn, results_of(relay)),), index=1)
+    kept = HiddenTurn((Hop(relay.assistant_turn, results_of(relay)),), index=1)
     body = request("openai-chat", {"role": "assistant", "content": ""})
     assert rejoined(body, "openai-chat", [kept]) == body
 
@@ -301,7 +303,7 @@ def test_an_answer_of_which_the_client_saw_only_a_note_comes_back(dialect: str) 
     asked = json.loads(request(dialect))
     [question] = next(asked[key] for key in ("messages", "input", "contents") if key in asked)
     body = request(dialect, *joined([*seen, *note(dialect)], dialect), question)
-    whole = rejoined(body, dialect, [Kept((hop,), index=1)])
+    whole = rejoined(body, dialect, [HiddenTurn((hop,), index=1)])
     assert validate(whole, dialect) == []
     assert FORMER_NOTE.encode() not in whole
     assert b"opened call_hidden" in whole
@@ -315,7 +317,7 @@ def test_anthropic_results_stand_before_the_users_words() -> None:
     seen = [json.loads(raw) for raw in split(relay.assistant_turn, "anthropic", hidden)]
     [message] = result("call_shown", "look_up", "sunny", "anthropic")
     message["content"].append({"type": "text", "text": "and now?"})
-    kept = Kept((Hop(relay.assistant_turn, results_of(relay)),))
+    kept = HiddenTurn((Hop(relay.assistant_turn, results_of(relay)),))
     whole = rejoined(request("anthropic", *seen, message), "anthropic", [kept])
     assert validate(whole) == []
     last = read(whole, "anthropic").messages[-1]
@@ -327,21 +329,21 @@ def test_gemini_responses_keep_the_order_of_calls_without_ids() -> None:
     secret = {"functionCall": {"name": HIDDEN, "args": {}}}
     second = {"functionCall": {"name": "look_up", "args": {"n": 2}}}
     turn = (json.dumps({"role": "model", "parts": [first, secret, second]}).encode(),)
-    hop = Hop(turn, ((Call("", HIDDEN, "{}"), "opened"),))
+    hop = Hop(turn, ((ModelCall("", HIDDEN, "{}"), "opened"),))
     responses = [
         {"functionResponse": {"name": "look_up", "response": {"output": f"r{n}"}}} for n in (1, 2)
     ]
     seen = [json.loads(raw) for raw in split(turn, "gemini", hidden)]
     body = request("gemini", *seen, {"role": "user", "parts": responses})
-    whole = rejoined(body, "gemini", [Kept((hop,))])
+    whole = rejoined(body, "gemini", [HiddenTurn((hop,))])
     assert validate(whole, "gemini") == []
     last = read(whole, "gemini").messages[-1]
     assert [answer.text for answer in last.results] == ["r1", "opened", "r2"]
 
 
 def test_responses_chain_goes_on_from_the_last_hop() -> None:
-    kept = Kept(
-        (Hop((), ((Call("h", HIDDEN, "{}"), "opened"),)),), seen_id="resp_1", last_id="resp_2"
+    kept = HiddenTurn(
+        (Hop((), ((ModelCall("h", HIDDEN, "{}"), "opened"),)),), seen_id="resp_1", last_id="resp_2"
     )
     outputs = result("v", "look_up", "sunny", "openai-responses")
     body = {"model": "gpt-5", "previous_response_id": "resp_1", "input": outputs}

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from holdfast.budget.usage import Usage, reported_usage
 from holdfast.errors import ProviderError
 from holdfast.wire.responses import (
-    Call,
+    ModelCall,
+    OfflineResponse,
     Relay,
-    Said,
     add_usage,
-    compose_answer,
+    compose_response,
     context_usage,
     error_body,
     error_event,
-    join_answers,
-    read_answer,
-    stream_answer,
+    join_responses,
+    read_response,
+    stream_response,
 )
 from tests.wire.responses.streams import DIALECTS, HIDDEN, events, hidden, understand, words
 from tests.wire.responses.test_relay import junk_values, run
@@ -37,28 +37,28 @@ arguments = st.dictionaries(words, words, max_size=2).map(json.dumps)
 @st.composite
 def answers(
     draw: st.DrawFn, names: tuple[str, ...] = ("look_up", HIDDEN), said: bool | None = None
-) -> Said:
+) -> OfflineResponse:
     calls = draw(st.lists(st.tuples(st.sampled_from(names), arguments), max_size=3))
     texts = st.lists(words, min_size=1 if said else 0, max_size=3)
-    return Said(
+    return OfflineResponse(
         id="a1",
         model="m",
         created=1_700_000_000,
         pieces=tuple(draw(texts)),
-        calls=tuple(Call(f"c{n}", name, given) for n, (name, given) in enumerate(calls)),
+        calls=tuple(ModelCall(f"c{n}", name, given) for n, (name, given) in enumerate(calls)),
         input_tokens=draw(st.integers(1, 1000)),
         output_tokens=draw(st.integers(1, 1000)),
         cut=draw(st.booleans()),
     )
 
 
-def shown(said: Said) -> list[str]:
+def shown(said: OfflineResponse) -> list[str]:
     return [call.id for call in said.calls if call.name != HIDDEN]
 
 
 @given(answers(), dialects)
-def test_what_is_composed_is_read(said: Said, dialect: str) -> None:
-    answer = read_answer(compose_answer(said, dialect), dialect)
+def test_what_is_composed_is_read(said: OfflineResponse, dialect: str) -> None:
+    answer = read_response(compose_response(said, dialect), dialect)
     assert "".join(answer.texts) == said.text
     assert [(c.id, c.name, json.loads(c.arguments)) for c in answer.calls] == [
         (c.id, c.name, json.loads(c.arguments)) for c in said.calls
@@ -69,14 +69,16 @@ def test_what_is_composed_is_read(said: Said, dialect: str) -> None:
 
 
 @given(answers(), dialects)
-def test_a_composed_stream_is_well_formed_and_says_the_same(said: Said, dialect: str) -> None:
-    stream = list(stream_answer(said, dialect))
+def test_a_composed_stream_is_well_formed_and_says_the_same(
+    said: OfflineResponse, dialect: str
+) -> None:
+    stream = list(stream_response(said, dialect))
     seen = understand(b"".join(stream), dialect)
     assert seen.text == said.text
     assert [call[:2] for call in seen.calls] == [(call.id, call.name) for call in said.calls]
     relay = Relay(dialect, hidden)
     run(relay, stream)
-    answer = read_answer(compose_answer(said, dialect), dialect)
+    answer = read_response(compose_response(said, dialect), dialect)
     assert relay.stop_reason == answer.stop_reason
     assert relay.usage == answer.usage
     if dialect != "openai-chat" or said.text or said.calls:
@@ -86,42 +88,46 @@ def test_a_composed_stream_is_well_formed_and_says_the_same(said: Said, dialect:
 
 
 def test_chat_usage_is_streamed_only_where_it_was_asked_for() -> None:
-    said = Said(id="a", model="m", created=1, pieces=("x",), input_tokens=1, output_tokens=1)
-    assert b"prompt_tokens" not in b"".join(stream_answer(said, "openai-chat", usage=False))
+    said = OfflineResponse(
+        id="a", model="m", created=1, pieces=("x",), input_tokens=1, output_tokens=1
+    )
+    assert b"prompt_tokens" not in b"".join(stream_response(said, "openai-chat", usage=False))
 
 
 @given(answers(names=("look_up",)), dialects)
-def test_an_answer_that_hides_nothing_is_given_back_as_it_came(said: Said, dialect: str) -> None:
-    body = json.dumps(json.loads(compose_answer(said, dialect)), indent=2).encode()
-    assert join_answers([body], dialect, hidden) == body
+def test_an_answer_that_hides_nothing_is_given_back_as_it_came(
+    said: OfflineResponse, dialect: str
+) -> None:
+    body = json.dumps(json.loads(compose_response(said, dialect)), indent=2).encode()
+    assert join_responses([body], dialect, hidden) == body
 
 
 @given(st.lists(answers(), min_size=1, max_size=3), dialects)
 def test_joined_answers_say_all_that_is_not_hidden_and_what_it_cost(
-    several: list[Said], dialect: str
+    several: list[OfflineResponse], dialect: str
 ) -> None:
     # Only the last upstream answer may hold calls for the client.
     *before, last = several
     bodies = [
-        compose_answer(_without_visible(said, n), dialect) for n, said in enumerate(before)
-    ] + [compose_answer(last, dialect)]
-    joined = join_answers(bodies, dialect, hidden)
+        compose_response(_without_visible(said, n), dialect) for n, said in enumerate(before)
+    ] + [compose_response(last, dialect)]
+    joined = join_responses(bodies, dialect, hidden)
     assert HIDDEN.encode() not in joined
-    answer = read_answer(joined, dialect)
-    assert answer.id in ("", read_answer(bodies[0], dialect).id)
+    answer = read_response(joined, dialect)
+    assert answer.id in ("", read_response(bodies[0], dialect).id)
     assert [call.id for call in answer.calls] == shown(last)
     text = "".join(said.text for said in several)
     assert "".join("".join(answer.texts).split()) == "".join(text.split())
     output = sum(s.output_tokens for s in several)
     spent = Usage(sum(s.input_tokens for s in several), output)
-    usages = (read_answer(body, dialect).usage for body in bodies)
+    usages = (read_response(body, dialect).usage for body in bodies)
     assert reported_usage(reduce(add_usage, usages)) == spent
     assert reported_usage(answer.usage) == Usage(last.input_tokens, output)
 
 
-def _without_visible(said: Said, number: int) -> Said:
-    hidden_call = Call(f"h{number}", HIDDEN, "{}")
-    return Said(
+def _without_visible(said: OfflineResponse, number: int) -> OfflineResponse:
+    hidden_call = ModelCall(f"h{number}", HIDDEN, "{}")
+    return OfflineResponse(
         id=f"b{number}",
         model="m",
         created=1,
@@ -142,24 +148,28 @@ def _without_visible(said: Said, number: int) -> Said:
     ],
 )
 def test_no_stop_reason_tells_of_a_hidden_call(dialect: str, stop: str) -> None:
-    call = Call("h", HIDDEN, "{}")
-    said = Said(id="a", model="m", created=1, calls=(call,), input_tokens=1, output_tokens=1)
-    joined = join_answers([compose_answer(said, dialect)], dialect, hidden)
-    answer = read_answer(joined, dialect)
+    call = ModelCall("h", HIDDEN, "{}")
+    said = OfflineResponse(
+        id="a", model="m", created=1, calls=(call,), input_tokens=1, output_tokens=1
+    )
+    joined = join_responses([compose_response(said, dialect)], dialect, hidden)
+    answer = read_response(joined, dialect)
     assert (answer.stop_reason, "".join(answer.texts)) == (stop, "")
 
 
 def test_responses_body_does_not_list_the_hidden_tool() -> None:
-    said = Said(id="a", model="m", created=1, pieces=("x",), input_tokens=1, output_tokens=1)
-    body = json.loads(compose_answer(said, "openai-responses"))
+    said = OfflineResponse(
+        id="a", model="m", created=1, pieces=("x",), input_tokens=1, output_tokens=1
+    )
+    body = json.loads(compose_response(said, "openai-responses"))
     body["tools"] = [{"type": "function", "name": HIDDEN}, {"type": "web_search"}]
-    joined = json.loads(join_answers([json.dumps(body).encode()], "openai-responses", hidden))
+    joined = json.loads(join_responses([json.dumps(body).encode()], "openai-responses", hidden))
     assert joined["tools"] == [{"type": "web_search"}]
 
 
 def test_gemini_refusal_does_not_take_back_what_was_said() -> None:
-    call = Call("h", HIDDEN, "{}")
-    said = Said(
+    call = ModelCall("h", HIDDEN, "{}")
+    said = OfflineResponse(
         id="a",
         model="m",
         created=1,
@@ -169,39 +179,39 @@ def test_gemini_refusal_does_not_take_back_what_was_said() -> None:
         output_tokens=1,
     )
     refused = json.dumps({"promptFeedback": {"blockReason": "SAFETY"}}).encode()
-    joined = join_answers([compose_answer(said, "gemini"), refused], "gemini", hidden)
-    assert read_answer(joined, "gemini").texts == ("Hm.",)
+    joined = join_responses([compose_response(said, "gemini"), refused], "gemini", hidden)
+    assert read_response(joined, "gemini").texts == ("Hm.",)
     assert json.loads(joined)["promptFeedback"] == {"blockReason": "SAFETY"}
 
 
 def test_chat_content_in_parts_is_joined_as_text() -> None:
     first = {"choices": [{"message": {"content": [{"type": "text", "text": "Hm."}]}}]}
     second = {"choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}]}
-    joined = join_answers(
+    joined = join_responses(
         [json.dumps(first).encode(), json.dumps(second).encode()], "openai-chat", hidden
     )
-    assert read_answer(joined, "openai-chat").texts == ("Hm.\n\nYes.",)
+    assert read_response(joined, "openai-chat").texts == ("Hm.\n\nYes.",)
 
 
 @given(junk_values.filter(lambda value: isinstance(value, dict)), dialects)
 def test_junk_is_read_as_an_answer_that_says_nothing_we_know(value: Any, dialect: str) -> None:
     body = json.dumps(value).encode()
-    assert isinstance(read_answer(body, dialect).texts, tuple)
-    assert join_answers([body], dialect, lambda _: False) == body
-    assert join_answers([body, body], dialect, hidden)
+    assert isinstance(read_response(body, dialect).texts, tuple)
+    assert join_responses([body], dialect, lambda _: False) == body
+    assert join_responses([body, body], dialect, hidden)
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"<html>", b"\xff", b"[" * 5000])
 @every_dialect
 def test_what_is_no_answer_is_a_providers_error(body: bytes, dialect: str) -> None:
     with pytest.raises(ProviderError):
-        read_answer(body, dialect)
+        read_response(body, dialect)
 
 
 @every_dialect
 def test_an_error_that_came_with_status_200_is_seen(dialect: str) -> None:
     body = error_body(dialect, 429, "slow down", "too_many")
-    assert read_answer(body, dialect).error
+    assert read_response(body, dialect).error
     relay = Relay(dialect, hidden)
     assert relay.feed(error_event(dialect, 429, "slow down"))
     assert relay.failed

@@ -30,12 +30,12 @@ from holdfast.trim.provenance import REPLACEMENT
 from holdfast.wire import Conversation
 from holdfast.wire.responses import (
     CONTINUED,
-    Call,
     EventParser,
     Hop,
-    Said,
-    compose_answer,
-    stream_answer,
+    ModelCall,
+    OfflineResponse,
+    compose_response,
+    stream_response,
 )
 from holdfast.wire.strict import decode
 
@@ -56,7 +56,7 @@ class CompleteAnswer(NamedTuple):
     stop_reason: str
     turn: Sequence[bytes]
     """The assistant's last turn, as the next request would hold it."""
-    calls: Sequence[Call]
+    calls: Sequence[ModelCall]
     usage: object
     hops: Sequence[Hop] = ()
     """Upstream calls before the last, with the model's openings."""
@@ -183,11 +183,11 @@ class AnswerReuse:
         if self._form == "whole":
             if given.form == "whole":
                 return headers, given.body
-            return headers, compose_answer(_said(answer), dialect)
+            return headers, compose_response(_said(answer), dialect)
         if given.form == self._form:
             return headers, _one_by_one([event.raw for event in EventParser().feed(given.body)])
         usage = self._form == "events+usage"
-        return headers, _one_by_one(stream_answer(_said(answer), dialect, usage=usage))
+        return headers, _one_by_one(stream_response(_said(answer), dialect, usage=usage))
 
     # --- keep ------------------------------------------------------------------------------------
 
@@ -281,11 +281,11 @@ def _can_be_written(given: GivenAnswer, form: Form) -> bool:
     return bool(given.body) and (given.form == form or given.is_plain)
 
 
-def _said(answer: Answer) -> Said:
+def _said(answer: Answer) -> OfflineResponse:
     """An answer in no dialect, to be written in another form."""
     given = answer.given
     name = next((given.id[len(each) :] for each in _PREFIXES if given.id.startswith(each)), "")
-    return Said(
+    return OfflineResponse(
         id=name or given.id or answer.id[:24],
         model=given.model,
         created=answer.created,

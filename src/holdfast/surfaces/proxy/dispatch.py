@@ -29,7 +29,7 @@ from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, signatu
 from holdfast.upstream.network import Reply, UpstreamError
 from holdfast.upstream.upstreams import Target
 from holdfast.wire import Conversation, write
-from holdfast.wire.chained import held_fields
+from holdfast.wire.stored_history import stored_fields
 
 CREATING = frozenset({"openai-responses", "openai-chat", "anthropic"})
 """Dialects whose answers name objects that a later request may refer to."""
@@ -186,7 +186,7 @@ class Dispatch:
     @asynccontextmanager
     async def _translated(self, target: Target, request: Conversation) -> AsyncIterator[Reply]:
         """Ask in another dialect, and give the answer in the client's."""
-        if held := held_fields(request):
+        if held := stored_fields(request):
             raise ShapeError(
                 f"the history is held by a provider that is not {target.name}",
                 where=f"$.{held[0]}",

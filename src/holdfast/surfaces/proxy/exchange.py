@@ -34,13 +34,13 @@ from holdfast.upstream.own_tools import OwnTools, added_tools
 from holdfast.wire import Conversation, write
 from holdfast.wire.responses import (
     CONTINUED,
-    Call,
+    ModelCall,
     add_usage,
     error_kind,
-    join_answers,
-    read_answer,
+    join_responses,
+    read_response,
 )
-from holdfast.wire.responses import Answer as UpstreamAnswer
+from holdfast.wire.responses import ParsedResponse as UpstreamAnswer
 
 PREPARE_SECONDS = 60.0
 """Seconds to prepare a request before it is sent unedited. The store has a shorter deadline: see
@@ -263,7 +263,7 @@ class RequestHandler:
         body = got.body
         if self.hidden.offered:  # else there was one answer, and it cannot hide anything
             is_hidden, handed = self.hidden.is_hidden, self.hidden.handed
-            work = partial(join_answers, bodies, self.dialect, is_hidden, handed=handed)
+            work = partial(join_responses, bodies, self.dialect, is_hidden, handed=handed)
             size = sum(map(len, bodies)) // READING
             body = await self.service.engine.workers.off_loop(size, work)
         await self.note(prepared, 200, usages)
@@ -277,7 +277,7 @@ class RequestHandler:
 
     async def _read_answer(self, body: bytes) -> UpstreamAnswer:
         """Read an answer; a long one, as with 100,000 calls, off the event loop."""
-        work = partial(read_answer, body, self.dialect)
+        work = partial(read_response, body, self.dialect)
         return await self.service.engine.workers.off_loop(len(body) // READING, work)
 
     # --- afterwards ------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ class RequestHandler:
         prepared: PreparedRequest,
         stop_reason: str,
         turn: Sequence[bytes],
-        calls: Sequence[Call],
+        calls: Sequence[ModelCall],
         usage: object,
     ) -> None:
         """Keep an answer of which the client has all, if it may be given again."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.faults import Faults
-from holdfast.wire.responses import CONTINUED, Relay, watch
+from holdfast.wire.responses import CONTINUED, Relay, observe_stream
 
 
 class Meter:
@@ -25,7 +25,7 @@ class Meter:
         with faults.caught("usage"):
             hides_nothing = Relay(dialect, lambda _: False) if dialect in CONTINUED else None
             self._relay = hides_nothing
-            self._watch = watch(dialect) if hides_nothing is None else None
+            self._watch = observe_stream(dialect) if hides_nothing is None else None
             self.works = True
 
     def feed(self, chunk: bytes) -> None:

@@ -14,7 +14,7 @@ from holdfast.surfaces.proxy.delivery import received
 from holdfast.upstream.network import Reply, is_stream
 from holdfast.upstream.upstreams import Target
 from holdfast.wire import Answerer, Conversation, convert, custom_tools
-from holdfast.wire.responses import AnswerTranslator, translate_answer, translate_error
+from holdfast.wire.responses import AnswerTranslator, translate_error, translate_response
 
 _PATHS = {
     "openai-chat": "/v1/chat/completions",
@@ -75,7 +75,7 @@ async def translated_reply(
     if whole.status >= 400:
         body = translate_error(whole.status, whole.body, speaks=speaks, to=to)
         return _TranslatedWhole(whole.status, whole.headers, body), ()
-    answer = translate_answer(whole.body, speaks=speaks, to=to, model=model, custom=custom)
+    answer = translate_response(whole.body, speaks=speaks, to=to, model=model, custom=custom)
     return _TranslatedWhole(answer.status, whole.headers, answer.body), answer.lost
 
 

@@ -22,8 +22,8 @@ from holdfast.surfaces.proxy.request_preparer import SIGNED, PreparedRequest
 from holdfast.surfaces.proxy.service import Service
 from holdfast.upstream.hidden_calls import AnswerIds, HiddenCalls
 from holdfast.wire import Conversation
-from holdfast.wire.chained import held_fields, names_of_answer
-from holdfast.wire.responses import Kept
+from holdfast.wire.responses import HiddenTurn
+from holdfast.wire.stored_history import history_ids_after, stored_fields
 
 _RECORD_SECONDS = REQUEST_SECONDS
 """Seconds for which the end of a response waits for its record. A client that has a response can
@@ -43,7 +43,7 @@ class TurnRecord:
         faults: Faults,
     ) -> None:
         self.ids = AnswerIds()
-        self.hidden_answer: Kept | None = None
+        self.hidden_answer: HiddenTurn | None = None
         """The part of the answer that the client never saw."""
         self.error = ""
         """The provider's word for a failure."""
@@ -69,7 +69,7 @@ class TurnRecord:
     def _link(self, prepared: PreparedRequest) -> None:
         """Let the client's next request be known: it may name this answer and hold no history."""
         self._linked = True
-        if names := names_of_answer(prepared.asked, self.ids.first):
+        if names := history_ids_after(prepared.asked, self.ids.first):
             answered = self._engine.sessions.chains.answered(prepared.session.name, names)
             self._service.later(answered, self._faults)
 
@@ -152,4 +152,4 @@ class TurnRecord:
         """
         if self._dispatch.target is None or self._dispatch.fell_back:
             return False
-        return not held_fields(asked)
+        return not stored_fields(asked)

@@ -15,7 +15,7 @@ from holdfast.engine.bill import read_report
 from holdfast.engine.vendor_cache import CallTokens
 from holdfast.errors import ProviderError
 from holdfast.surfaces.proxy.provider_objects import created_names
-from holdfast.wire.responses import EventParser, watch
+from holdfast.wire.responses import EventParser, observe_stream
 
 _MOST_BYTES = 33_554_432
 """Bytes of an answer in one piece that are kept to be read."""
@@ -75,7 +75,7 @@ class UsageReader:
         self._is_good = status < 400
         self._parser = EventParser() if self.is_stream else None
         # Bedrock frames its events in binary, which the watch of its dialect reads.
-        self._watch = watch(dialect) if self.is_stream and dialect == "converse" else None
+        self._watch = observe_stream(dialect) if self.is_stream and dialect == "converse" else None
         self._body = bytearray()
         for header, name in _HEADERS.items():
             count = by_name.get(header, "")

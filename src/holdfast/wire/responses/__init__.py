@@ -1,6 +1,6 @@
 """Read upstream responses, hide calls in them, join them and write them. Bytes in, bytes out."""
 
-from holdfast.wire.responses.compose import Said, compose_answer, stream_answer
+from holdfast.wire.responses.compose import OfflineResponse, compose_response, stream_response
 from holdfast.wire.responses.failures import (
     OVERFLOW,
     error_body,
@@ -10,12 +10,13 @@ from holdfast.wire.responses.failures import (
 )
 from holdfast.wire.responses.gemini import ArrayWriter
 from holdfast.wire.responses.marks import with_marks
-from holdfast.wire.responses.rejoining import rejoin
+from holdfast.wire.responses.observers import StreamObserver, observe_stream
 from holdfast.wire.responses.relay import CONTINUED, Relay, resumed
+from holdfast.wire.responses.restored_turns import rejoin
 from holdfast.wire.responses.shared import (
-    Call,
-    Handed,
-    Hidden,
+    HandedCalls,
+    IsHidden,
+    ModelCall,
     add_usage,
     context_usage,
     input_tokens,
@@ -23,41 +24,40 @@ from holdfast.wire.responses.shared import (
 from holdfast.wire.responses.sse import Event, EventParser, write_event
 from holdfast.wire.responses.translate import (
     AnswerTranslator,
-    Translated,
-    translate_answer,
+    TranslatedResponse,
     translate_error,
+    translate_response,
 )
 from holdfast.wire.responses.turns import (
+    HiddenTurn,
     Hop,
-    Kept,
     continuation,
     is_silent,
     split,
     turn_calls,
     with_own_ids,
 )
-from holdfast.wire.responses.watching import Watch, watch
-from holdfast.wire.responses.whole import Answer, join_answers, read_answer
+from holdfast.wire.responses.whole import ParsedResponse, join_responses, read_response
 
 __all__ = [
     "CONTINUED",
     "OVERFLOW",
-    "Answer",
     "AnswerTranslator",
     "ArrayWriter",
-    "Call",
     "Event",
     "EventParser",
-    "Handed",
-    "Hidden",
+    "HandedCalls",
+    "HiddenTurn",
     "Hop",
-    "Kept",
+    "IsHidden",
+    "ModelCall",
+    "OfflineResponse",
+    "ParsedResponse",
     "Relay",
-    "Said",
-    "Translated",
-    "Watch",
+    "StreamObserver",
+    "TranslatedResponse",
     "add_usage",
-    "compose_answer",
+    "compose_response",
     "context_usage",
     "continuation",
     "error_body",
@@ -65,17 +65,17 @@ __all__ = [
     "error_kind",
     "input_tokens",
     "is_silent",
-    "join_answers",
+    "join_responses",
+    "observe_stream",
     "overflow_message",
-    "read_answer",
+    "read_response",
     "rejoin",
     "resumed",
     "split",
-    "stream_answer",
-    "translate_answer",
+    "stream_response",
     "translate_error",
+    "translate_response",
     "turn_calls",
-    "watch",
     "with_marks",
     "with_own_ids",
     "write_event",

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.wire.responses.joiner import Joiner, changed
+from holdfast.wire.responses.joiner import Joiner, changed_event
 from holdfast.wire.responses.shared import (
-    Call,
-    Handed,
-    Hidden,
+    HandedCalls,
+    IsHidden,
+    ModelCall,
     dicts,
     handed_calls,
     joined_usage,
@@ -42,18 +42,20 @@ def usage_of(body: dict[str, Any]) -> dict[str, Any]:
     return inner(body, "usage")
 
 
-def hides(body: dict[str, Any], hidden: Hidden) -> bool:
+def hides(body: dict[str, Any], hidden: IsHidden) -> bool:
     """Return whether a response contains anything that the client must not see."""
     return any(_is_hidden(block, hidden) for block in dicts(body.get("content")))
 
 
-def without(message: Any, hidden: Hidden) -> Any:
+def without(message: Any, hidden: IsHidden) -> Any:
     """Return a message without its hidden calls; None if nothing remains."""
-    kept = [block for block in message["content"] if not _is_hidden(block, hidden)]
-    return {**message, "content": kept} if kept else None
+    visible_blocks = [block for block in message["content"] if not _is_hidden(block, hidden)]
+    return {**message, "content": visible_blocks} if visible_blocks else None
 
 
-def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, handed: Handed) -> dict[str, Any]:
+def join_bodies(
+    bodies: Sequence[dict[str, Any]], hidden: IsHidden, handed: HandedCalls
+) -> dict[str, Any]:
     """Join several responses into one."""
     blocks = [
         block
@@ -62,7 +64,7 @@ def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, handed: Handed
         if not _is_hidden(block, hidden)
     ]
     natives = [b for b in dicts(bodies[-1].get("content")) if b.get("type") == "tool_use"]
-    blocks += [_handed(block, call) for block, call in handed_calls(natives, handed)]
+    blocks += [_as_handed(block, call) for block, call in handed_calls(natives, handed)]
     stop = bodies[-1].get("stop_reason")
     if stop == "tool_use" and not any(block.get("type") == "tool_use" for block in blocks):
         stop = "end_turn"
@@ -71,14 +73,14 @@ def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, handed: Handed
     return {**bodies[-1], **first, "content": blocks, "stop_reason": stop, "usage": usage}
 
 
-def _is_hidden(block: dict[str, Any], hidden: Hidden) -> bool:
+def _is_hidden(block: dict[str, Any], hidden: IsHidden) -> bool:
     return block.get("type") == "tool_use" and hidden(text(block.get("name")))
 
 
-def _handed(block: dict[str, Any], call: Call) -> dict[str, Any]:
+def _as_handed(block: dict[str, Any], call: ModelCall) -> dict[str, Any]:
     """Return a call in the form that the client receives."""
-    given = load(call.arguments.encode())
-    return {**block, "id": call.id, "name": call.name, "input": given}
+    arguments = load(call.arguments.encode())
+    return {**block, "id": call.id, "name": call.name, "input": arguments}
 
 
 def _message(blocks: list[dict[str, Any]]) -> dict[str, Any]:
@@ -87,12 +89,14 @@ def _message(blocks: list[dict[str, Any]]) -> dict[str, Any]:
     The API rejects empty text (claude-code#59812) and text after a call (opencode), so both are
     removed or moved.
     """
-    kept = [block for block in blocks if block.get("type") != "text" or block.get("text")]
-    called = next((n for n, b in enumerate(kept) if b.get("type") == "tool_use"), len(kept))
+    non_empty = [block for block in blocks if block.get("type") != "text" or block.get("text")]
+    called = next(
+        (n for n, b in enumerate(non_empty) if b.get("type") == "tool_use"), len(non_empty)
+    )
     # Text after a call is rejected, so it moves before the first call.
-    late = [block for block in kept[called:] if block.get("type") == "text"]
-    rest = [block for block in kept[called:] if block.get("type") != "text"]
-    return {"role": "assistant", "content": [*kept[:called], *late, *rest]}
+    late = [block for block in non_empty[called:] if block.get("type") == "text"]
+    other_blocks = [block for block in non_empty[called:] if block.get("type") != "text"]
+    return {"role": "assistant", "content": [*non_empty[:called], *late, *other_blocks]}
 
 
 # --- streams -----------------------------------------------------------------------------------
@@ -101,14 +105,14 @@ def _message(blocks: list[dict[str, Any]]) -> dict[str, Any]:
 class AnthropicJoiner(Joiner):
     """Numbers blocks continuously over all upstream streams, with one start and one end."""
 
-    def __init__(self, hidden: Hidden, *, hide_usage: bool = False) -> None:
+    def __init__(self, hidden: IsHidden, *, hide_usage: bool = False) -> None:
         self._next = 0
         """Number of the client's next block."""
         super().__init__(hidden, hide_usage=hide_usage)
 
     def _reset(self) -> None:
         super()._reset()
-        self._blocks: dict[int, _Block] = {}
+        self._blocks: dict[int, _GrowingBlock] = {}
         self._shift = self._next
 
     def join(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
@@ -146,29 +150,29 @@ class AnthropicJoiner(Joiner):
         if block.shown == index:
             out.append(event.raw)
         else:
-            out.append(changed({**value, "index": block.shown}, event))
+            out.append(changed_event({**value, "index": block.shown}, event))
 
     def _start(self, index: int, content: dict[str, Any]) -> None:
         if _is_hidden(content, self.hidden):
             self.secretive = True
             self._shift -= 1
-            self._blocks[index] = _Block(content, None)
+            self._blocks[index] = _GrowingBlock(content, None)
         else:
-            shown = index + self._shift
-            self._next = max(self._next, shown + 1)
-            self._blocks[index] = _Block(content, shown)
+            client_index = index + self._shift
+            self._next = max(self._next, client_index + 1)
+            self._blocks[index] = _GrowingBlock(content, client_index)
 
     def _ending(self, kind: str, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
         if kind == "message_stop":
             self.ended = self.over = True
         else:
             self.stop_reason = text(inner(value, "delta").get("stop_reason")) or self.stop_reason
-            said = inner(value, "usage")
-            self.usage.update({key: n for key, n in said.items() if n is not None})
+            usage = inner(value, "usage")
+            self.usage.update({key: n for key, n in usage.items() if n is not None})
         if self.holding:
             self.tail.append((event, value))
         elif self.continued and kind == "message_delta":
-            out.append(changed({**value, "usage": self.reported}, event))
+            out.append(changed_event({**value, "usage": self.reported}, event))
         else:
             out.append(event.raw)
 
@@ -179,9 +183,9 @@ class AnthropicJoiner(Joiner):
             if delta.get("stop_reason") == "tool_use" and not self.visible:
                 delta = {**delta, "stop_reason": "end_turn"}
             value = {**value, "delta": delta, "usage": self.reported}
-        out.append(changed(value, event))
+        out.append(changed_event(value, event))
 
-    def give_calls(self, handed: Handed, out: list[bytes]) -> None:
+    def give_calls(self, handed: HandedCalls, out: list[bytes]) -> None:
         """Emit complete calls as blocks of one piece."""
         natives = [
             block.content
@@ -189,21 +193,21 @@ class AnthropicJoiner(Joiner):
             if block.content.get("type") == "tool_use"
         ]
         for native, call in handed_calls(natives, handed):
-            start = {**_handed(native, call), "input": {}}
+            start = {**_as_handed(native, call), "input": {}}
             delta = {"type": "input_json_delta", "partial_json": call.arguments}
             at = self._next
             out += [
-                named({"type": "content_block_start", "index": at, "content_block": start}),
-                named({"type": "content_block_delta", "index": at, "delta": delta}),
-                named({"type": "content_block_stop", "index": at}),
+                named_event({"type": "content_block_start", "index": at, "content_block": start}),
+                named_event({"type": "content_block_delta", "index": at, "delta": delta}),
+                named_event({"type": "content_block_stop", "index": at}),
             ]
             self._next += 1
 
     def messages(self) -> list[Any]:
         """Return the assistant's turn of this upstream stream, as the next request contains it."""
-        return [_message([self._blocks[index].whole() for index in sorted(self._blocks)])]
+        return [_message([self._blocks[index].joined_content() for index in sorted(self._blocks)])]
 
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[ModelCall]:
         """Return the calls of this upstream stream, including hidden ones."""
         return [
             block.call()
@@ -212,7 +216,7 @@ class AnthropicJoiner(Joiner):
         ]
 
 
-class _Block:
+class _GrowingBlock:
     """A block that grows during the stream."""
 
     __slots__ = ("_pieces", "content", "shown")
@@ -234,31 +238,33 @@ class _Block:
             kind == "text" and (bool(self.content.get("text")) or any(self._pieces.get("text", ())))
         )
 
-    def call(self) -> Call:
-        made = self.content
-        arguments = self._joined("partial_json") or encode(made.get("input") or {}).decode()
-        return Call(text(made.get("id")), text(made.get("name")), arguments)
+    def call(self) -> ModelCall:
+        content = self.content
+        arguments = self._joined("partial_json") or encode(content.get("input") or {}).decode()
+        return ModelCall(text(content.get("id")), text(content.get("name")), arguments)
 
-    def whole(self) -> dict[str, Any]:
-        whole = dict(self.content)
+    def joined_content(self) -> dict[str, Any]:
+        block = dict(self.content)
         for key, pieces in self._pieces.items():
             if key == "partial_json":
-                given = load(self._joined(key).encode())
-                whole["input"] = given if isinstance(given, dict) else whole.get("input") or {}
+                arguments = load(self._joined(key).encode())
+                block["input"] = (
+                    arguments if isinstance(arguments, dict) else block.get("input") or {}
+                )
             elif key == "citation":
-                whole["citations"] = [*(whole.get("citations") or []), *pieces]
+                block["citations"] = [*(block.get("citations") or []), *pieces]
             elif key == "signature":
-                whole[key] = pieces[-1]
+                block[key] = pieces[-1]
             elif isinstance(pieces[0], str):
-                whole[key] = text(whole.get(key)) + self._joined(key)
+                block[key] = text(block.get(key)) + self._joined(key)
             else:
-                whole[key] = pieces[-1]
-        return whole
+                block[key] = pieces[-1]
+        return block
 
     def _joined(self, key: str) -> str:
         return "".join(piece for piece in self._pieces.get(key, ()) if isinstance(piece, str))
 
 
-def named(value: dict[str, Any]) -> bytes:
+def named_event(value: dict[str, Any]) -> bytes:
     """Return an event named after its type, as Anthropic and OpenAI Responses send it."""
     return write_event(encode(value), value["type"].encode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.wire.responses.shared import Call, Hidden, text
+from holdfast.wire.responses.shared import IsHidden, ModelCall, text
 from holdfast.wire.values import take
 
 
@@ -37,8 +37,10 @@ class GrowingChoice:
         """Return the call that a piece belongs to; None if it starts a new one."""
         slot = self._open.get(index_of(piece))
         # Some services number every call 0 and distinguish them only by id.
-        other = slot and name_of(piece) and piece.get("id") and piece["id"] != slot.value.get("id")
-        return None if other else slot
+        is_another_call = (
+            slot and name_of(piece) and piece.get("id") and piece["id"] != slot.value.get("id")
+        )
+        return None if is_another_call else slot
 
     def learn(self, piece: dict[str, Any]) -> bool:
         """Record the name of a call, which may come late; return whether it is known."""
@@ -46,7 +48,7 @@ class GrowingChoice:
             self._names[index_of(piece)] = name
         return index_of(piece) in self._names
 
-    def open(self, piece: dict[str, Any], hidden: Hidden) -> GrowingCall:
+    def open(self, piece: dict[str, Any], hidden: IsHidden) -> GrowingCall:
         """Start a call."""
         index = index_of(piece)
         name = name_of(piece) or self._names.get(index, "")
@@ -54,7 +56,7 @@ class GrowingChoice:
             slot = GrowingCall(None)
             self._gone.append(index)
         else:
-            slot = GrowingCall(index - sum(gone < index for gone in self._gone))
+            slot = GrowingCall(index - sum(hidden_index < index for hidden_index in self._gone))
         self._open[index] = slot
         self.slots.append(slot)
         return slot
@@ -65,10 +67,10 @@ class GrowingChoice:
             if piece is not None and key not in ("role", "tool_calls"):
                 self._pieces.setdefault(key, []).append(piece)
 
-    def whole(self) -> dict[str, Any]:
+    def message(self) -> dict[str, Any]:
         """Return the message so far."""
-        whole = {key: _together(pieces) for key, pieces in self._pieces.items()}
-        return {**whole, "tool_calls": [slot.whole() for slot in self.slots]}
+        message = {key: _together(pieces) for key, pieces in self._pieces.items()}
+        return {**message, "tool_calls": [slot.joined_value() for slot in self.slots]}
 
 
 class GrowingCall:
@@ -82,38 +84,38 @@ class GrowingCall:
 
     def grow(self, piece: dict[str, Any]) -> None:
         """Add a piece of the call."""
-        for key, given in piece.items():
-            if key == "index" or given in (None, ""):
+        for key, field_value in piece.items():
+            if key == "index" or field_value in (None, ""):
                 continue
-            if key in ("function", "custom") and isinstance(given, dict):
-                self._grow_inside(key, given)
+            if key in ("function", "custom") and isinstance(field_value, dict):
+                self._grow_inside(key, field_value)
             else:
-                self.value[key] = given
+                self.value[key] = field_value
 
-    def _grow_inside(self, key: str, given: dict[str, Any]) -> None:
-        known = self.value.setdefault(key, {})
-        for inside, piece in given.items():
+    def _grow_inside(self, key: str, field_values: dict[str, Any]) -> None:
+        fields = self.value.setdefault(key, {})
+        for inside, piece in field_values.items():
             if inside in ("arguments", "input"):
                 self._pieces.setdefault(inside, []).append(text(piece))
-                known.setdefault(inside, "")
+                fields.setdefault(inside, "")
             elif piece:
-                known.setdefault(inside, piece)
+                fields.setdefault(inside, piece)
 
-    def whole(self) -> dict[str, Any]:
+    def joined_value(self) -> dict[str, Any]:
         """Return the call so far, in the form of a request."""
-        whole = dict(self.value)
+        value = dict(self.value)
         for key, inside in (("function", "arguments"), ("custom", "input")):
-            if isinstance(whole.get(key), dict):
+            if isinstance(value.get(key), dict):
                 written = "".join(self._pieces.get(inside, ()))
-                whole[key] = {**whole[key], inside: written}
-        whole.setdefault("type", "custom" if "custom" in whole else "function")
-        return whole
+                value[key] = {**value[key], inside: written}
+        value.setdefault("type", "custom" if "custom" in value else "function")
+        return value
 
-    def call(self) -> Call:
+    def call(self) -> ModelCall:
         """Return the call so far."""
-        whole = self.whole()
-        written = take(whole, "function", "arguments") or take(whole, "custom", "input")
-        return Call(text(whole.get("id")), name_of(whole), written)
+        value = self.joined_value()
+        arguments = take(value, "function", "arguments") or take(value, "custom", "input")
+        return ModelCall(text(value.get("id")), name_of(value), arguments)
 
 
 def _together(pieces: list[Any]) -> Any:

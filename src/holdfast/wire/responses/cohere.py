@@ -36,7 +36,7 @@ def usage_of(value: dict[str, Any]) -> dict[str, Any]:
     return inner(usage, "tokens") or inner(usage, "billed_units")
 
 
-class CohereWatch:
+class CohereObserver:
     """Observes a passing stream: its end and its usage."""
 
     def __init__(self) -> None:

@@ -9,20 +9,20 @@ from collections.abc import Iterator
 
 import msgspec
 
-from holdfast.wire.responses.shared import Call
-from holdfast.wire.responses.translating import (
+from holdfast.wire.responses.shared import ModelCall
+from holdfast.wire.responses.translation import (
     WHOLE,
     WRITERS,
     AnswerBlock,
     BlockBegins,
-    Spent,
+    CompleteAnswer,
+    ResponseUsage,
     Stop,
-    WholeAnswer,
 )
 from holdfast.wire.strict import encode
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class OfflineResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The offline model's response, independent of dialects."""
 
     id: str
@@ -32,7 +32,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since 1970."""
     pieces: tuple[str, ...] = ()
     """Text in the pieces that a stream sends."""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ModelCall, ...] = ()
     input_tokens: int
     output_tokens: int
     cut: bool = False
@@ -47,12 +47,12 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
         return f"<Said, {len(self.pieces)} pieces, {len(self.calls)} calls>"
 
 
-def compose_answer(said: Said, dialect: str) -> bytes:
+def compose_response(said: OfflineResponse, dialect: str) -> bytes:
     """Return a response as one body."""
     return encode(WHOLE[dialect](_whole(said)))
 
 
-def stream_answer(said: Said, dialect: str, *, usage: bool = True) -> Iterator[bytes]:
+def stream_response(said: OfflineResponse, dialect: str, *, usage: bool = True) -> Iterator[bytes]:
     """Yield a response as stream events.
 
     OpenAI chat reports usage only to clients that request it (`stream_options.include_usage`); pass
@@ -60,7 +60,7 @@ def stream_answer(said: Said, dialect: str, *, usage: bool = True) -> Iterator[b
     """
     answer = _whole(said)
     writer = WRITERS[dialect](include_usage=usage)
-    begun = Spent(input=said.input_tokens, output=0)
+    begun = ResponseUsage(input=said.input_tokens, output=0)
     yield from writer.begin(msgspec.structs.replace(answer, blocks=(), usage=begun))
     for block in answer.blocks:
         yield from writer.open(BlockBegins(block.kind, block.id, block.name))
@@ -70,15 +70,15 @@ def stream_answer(said: Said, dialect: str, *, usage: bool = True) -> Iterator[b
     yield from writer.end(answer)
 
 
-def _whole(said: Said) -> WholeAnswer:
+def _whole(said: OfflineResponse) -> CompleteAnswer:
     text = [AnswerBlock("text", said.text)] if said.text else []
     calls = [AnswerBlock("call", call.arguments, call.id, call.name) for call in said.calls]
     stop: Stop = "calls" if said.calls else "length" if said.cut else "end"
-    return WholeAnswer(
+    return CompleteAnswer(
         id=said.id,
         model=said.model,
         created=said.created,
         blocks=(*text, *calls),
         stop=stop,
-        usage=Spent(input=said.input_tokens, output=said.output_tokens),
+        usage=ResponseUsage(input=said.input_tokens, output=said.output_tokens),
     )

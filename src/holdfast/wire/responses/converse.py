@@ -39,7 +39,7 @@ def usage_of(value: dict[str, Any]) -> dict[str, Any]:
     return inner(value, "usage")
 
 
-class ConverseWatch:
+class ConverseObserver:
     """Observes a passing stream: its end and its usage."""
 
     def __init__(self) -> None:

@@ -152,16 +152,18 @@ def error_event(dialect: str, status: int, message: str, kind: str = "") -> byte
 
 def _error(dialect: str, status: int, message: str, kind: str) -> dict[str, Any]:
     if dialect == "anthropic":
-        known = _ANTHROPIC.get(status, "invalid_request_error" if status < 500 else "api_error")
-        return {"type": "error", "error": {"type": known, "message": message}}
+        error_type = _ANTHROPIC.get(
+            status, "invalid_request_error" if status < 500 else "api_error"
+        )
+        return {"type": "error", "error": {"type": error_type, "message": message}}
     if dialect == "gemini":
-        known = _GEMINI.get(status, "FAILED_PRECONDITION" if status < 500 else "INTERNAL")
-        return {"error": {"code": status, "message": message, "status": known}}
+        error_type = _GEMINI.get(status, "FAILED_PRECONDITION" if status < 500 else "INTERNAL")
+        return {"error": {"code": status, "message": message, "status": error_type}}
     if dialect == "converse":  # AWS clients read the type from a header, or from here
         fallback = "ValidationException" if status < 500 else "InternalServerException"
         return {"__type": _BEDROCK.get(status, fallback), "message": message}
     if dialect == "cohere":
         return {"message": message}
-    known = _OPENAI.get(status, "invalid_request_error" if status < 500 else "server_error")
-    error = {"message": message, "type": known, "param": None, "code": kind or None}
+    error_type = _OPENAI.get(status, "invalid_request_error" if status < 500 else "server_error")
+    error = {"message": message, "type": error_type, "param": None, "code": kind or None}
     return {"error": error}

@@ -12,12 +12,12 @@ from operator import is_
 from typing import Any
 
 from holdfast.wire.gemini import NAME, SIGNATURES
-from holdfast.wire.responses.joiner import Joiner, changed
+from holdfast.wire.responses.joiner import Joiner, changed_event
 from holdfast.wire.responses.shared import (
     PARAGRAPH,
-    Call,
-    Handed,
-    Hidden,
+    HandedCalls,
+    IsHidden,
+    ModelCall,
     calls_in,
     dicts,
     handed_calls,
@@ -47,40 +47,42 @@ def usage_of(body: dict[str, Any]) -> dict[str, Any]:
     return inner(body, "usageMetadata")
 
 
-def hides(body: dict[str, Any], hidden: Hidden) -> bool:
+def hides(body: dict[str, Any], hidden: IsHidden) -> bool:
     """Return whether a response contains anything that the client must not see."""
     candidates = dicts(body.get("candidates"))
-    return any(_is_hidden(part, hidden) for one in candidates for part in _parts(one))
+    return any(_is_hidden(part, hidden) for candidate in candidates for part in _parts(candidate))
 
 
-def without(message: Any, hidden: Hidden) -> Any:
+def without(message: Any, hidden: IsHidden) -> Any:
     """Return a content without its hidden calls; None if nothing remains."""
-    kept = [part for part in message["parts"] if not _is_hidden(part, hidden)]
-    return {**message, "parts": kept} if kept else None
+    visible_parts = [part for part in message["parts"] if not _is_hidden(part, hidden)]
+    return {**message, "parts": visible_parts} if visible_parts else None
 
 
-def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, handed: Handed) -> dict[str, Any]:
+def join_bodies(
+    bodies: Sequence[dict[str, Any]], hidden: IsHidden, handed: HandedCalls
+) -> dict[str, Any]:
     """Join several responses into one."""
     candidates = [
-        _with_parts(one, [part for part in _parts(one) if not _is_hidden(part, hidden)])
-        for one in dicts(bodies[-1].get("candidates"))
+        _with_parts(candidate, [part for part in _parts(candidate) if not _is_hidden(part, hidden)])
+        for candidate in dicts(bodies[-1].get("candidates"))
     ]
     if not candidates and len(bodies) > 1:  # refused, after earlier calls had been answered
         candidates = [{"content": {}, "finishReason": "OTHER", "index": 0}]
     if candidates:
-        shown = [
+        visible_parts = [
             [part for part in _parts(_first(body)) if not _is_hidden(part, hidden)]
             for body in bodies[:-1]
         ]
-        parts = reduce(_parted, [*shown, _parts(candidates[0])])
-        parts += _handed(_parts(_first(bodies[-1])), handed)
+        parts = reduce(_join_parts, [*visible_parts, _parts(candidates[0])])
+        parts += _as_handed(_parts(_first(bodies[-1])), handed)
         candidates[0] = _with_parts(candidates[0], parts)
     usage = joined_usage([usage_of(body) for body in bodies])
     first = {key: bodies[0][key] for key in ("responseId",) if key in bodies[0]}
     return {**bodies[-1], **first, "candidates": candidates, "usageMetadata": usage}
 
 
-def _parted(before: list[Any], after: list[Any]) -> list[Any]:
+def _join_parts(before: list[Any], after: list[Any]) -> list[Any]:
     """Join the parts of two responses with a paragraph break: clients add no space."""
     if not any(_is_text(part) for part in before):
         return [*before, *after]
@@ -111,20 +113,20 @@ def _with_parts(candidate: dict[str, Any], parts: list[Any]) -> dict[str, Any]:
     }
 
 
-def _is_hidden(part: dict[str, Any], hidden: Hidden) -> bool:
+def _is_hidden(part: dict[str, Any], hidden: IsHidden) -> bool:
     return "functionCall" in part and hidden(take(part, "functionCall", "name"))
 
 
-def _handed(parts: Sequence[dict[str, Any]], handed: Handed) -> list[dict[str, Any]]:
+def _as_handed(parts: Sequence[dict[str, Any]], handed: HandedCalls) -> list[dict[str, Any]]:
     """Return calls in the form that the client receives, with their signatures."""
     natives = [part for part in parts if "functionCall" in part]
-    given = []
+    handed_parts = []
     for part, call in handed_calls(natives, handed):
         args = load(call.arguments.encode())
-        named = {**part["functionCall"], "name": call.name, "args": args}
-        named |= {"id": call.id} if call.id else {}
-        given.append({**part, "functionCall": named})
-    return given
+        call_value = {**part["functionCall"], "name": call.name, "args": args}
+        call_value |= {"id": call.id} if call.id else {}
+        handed_parts.append({**part, "functionCall": call_value})
+    return handed_parts
 
 
 def _is_text(part: dict[str, Any]) -> bool:
@@ -169,7 +171,7 @@ def _contents(parts: list[dict[str, Any]]) -> list[Any]:
 class GeminiJoiner(Joiner):
     """Removes the parts of hidden calls from their chunks; empty chunks are not sent."""
 
-    def __init__(self, hidden: Hidden, *, hide_usage: bool = False) -> None:
+    def __init__(self, hidden: IsHidden, *, hide_usage: bool = False) -> None:
         self._identity: dict[str, Any] = {}
         self._wrote = False
         """Whether the client received text."""
@@ -194,31 +196,41 @@ class GeminiJoiner(Joiner):
             self.stop_reason = block
             self.ended = True
         candidates = dicts(value.get("candidates"))
-        kept = [self._candidate(candidate) for candidate in candidates]
-        same = not self.continued and all(map(is_, kept, candidates))
-        if same and not (self.holding and any(one.get("finishReason") for one in candidates)):
+        rewritten = [self._candidate(candidate) for candidate in candidates]
+        is_unchanged = not self.continued and all(map(is_, rewritten, candidates))
+        if is_unchanged and not (
+            self.holding and any(each.get("finishReason") for each in candidates)
+        ):
             out.append(event.raw)
         else:
-            self._give(value, kept, event, out)
+            self._give(value, rewritten, event, out)
 
     def _give(
-        self, value: dict[str, Any], kept: list[dict[str, Any]], event: Event, out: list[bytes]
+        self, value: dict[str, Any], rewritten: list[dict[str, Any]], event: Event, out: list[bytes]
     ) -> None:
         """Emit a changed chunk."""
         value = {**value, **self._identity}
         if isinstance(value.get("usageMetadata"), dict):
             value["usageMetadata"] = self.reported
-        ends = [one for one in kept if one.get("finishReason")]
+        ends = [candidate for candidate in rewritten if candidate.get("finishReason")]
         if ends and self.holding:
             # Other content of the end is emitted immediately.
             self.tail.append((event, {**value, "candidates": [_with_parts(e, []) for e in ends]}))
-            kept = [{k: v for k, v in one.items() if k not in _ENDS} for one in kept]
-        if not kept and self.ended and self.holding:
+            rewritten = [
+                {k: v for k, v in candidate.items() if k not in _ENDS} for candidate in rewritten
+            ]
+        if not rewritten and self.ended and self.holding:
             self.tail.append((event, value))  # a refused prompt
             return
-        said = [one for one in kept if _parts(one) or one.get("finishReason")]
-        if said or not kept:
-            out.append(changed({**value, "candidates": said} if said else value, event))
+        non_empty = [
+            candidate
+            for candidate in rewritten
+            if _parts(candidate) or candidate.get("finishReason")
+        ]
+        if non_empty or not rewritten:
+            out.append(
+                changed_event({**value, "candidates": non_empty} if non_empty else value, event)
+            )
 
     def _candidate(self, candidate: dict[str, Any]) -> dict[str, Any]:
         """Return a candidate for the client; the same object if unchanged."""
@@ -228,10 +240,12 @@ class GeminiJoiner(Joiner):
             if stop := text(candidate.get("finishReason")):
                 self.stop_reason = stop
                 self.ended = True
-        kept = [shown for part in parts if (shown := self._shown(part)) is not None]
-        if len(kept) == len(parts) and all(map(is_, kept, parts)):
+        visible_parts = [
+            visible_part for part in parts if (visible_part := self._shown(part)) is not None
+        ]
+        if len(visible_parts) == len(parts) and all(map(is_, visible_parts, parts)):
             return candidate
-        return _with_parts(candidate, kept)
+        return _with_parts(candidate, visible_parts)
 
     def _shown(self, part: dict[str, Any]) -> dict[str, Any] | None:
         """Return a part for the client; None if it is hidden."""
@@ -258,11 +272,11 @@ class GeminiJoiner(Joiner):
         """Emit an end that was held back."""
         if "usageMetadata" in value:
             value = {**value, "usageMetadata": self.reported}
-        out.append(changed(value, event))
+        out.append(changed_event(value, event))
 
-    def give_calls(self, handed: Handed, out: list[bytes]) -> None:
+    def give_calls(self, handed: HandedCalls, out: list[bytes]) -> None:
         """Emit complete calls in one chunk."""
-        self._give_own(_handed(whole_calls(self._collected), handed), out)
+        self._give_own(_as_handed(whole_calls(self._collected), handed), out)
 
     def _give_own(self, parts: list[Any], out: list[bytes]) -> None:
         """Emit a chunk that the upstream did not send."""
@@ -273,7 +287,7 @@ class GeminiJoiner(Joiner):
         """Return the model's turn of this upstream stream, as the next request contains it."""
         return _contents(whole_calls(self._collected))
 
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[ModelCall]:
         """Return the calls of this upstream stream, including hidden ones."""
         return calls_in(self.messages(), NAME)
 
@@ -283,25 +297,27 @@ _ENDS = ("finishReason", "finishMessage")
 
 def whole_calls(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return parts with each call merged into one part; other parts stay unchanged."""
-    whole: list[dict[str, Any]] = []
+    merged: list[dict[str, Any]] = []
     args: dict[str, Any] | None = None
     """Arguments of an incomplete call."""
     for part in parts:
         call = part.get("functionCall")
         if not isinstance(call, dict):
-            whole.append(part)
+            merged.append(part)
             continue
-        goes_on = call.get("willContinue") is True
+        continues = call.get("willContinue") is True
         if args is None or call.get("name"):
             args = {**inner(call, "args")}
-            whole.append(part)
-            if goes_on or "partialArgs" in call:
-                kept = {k: v for k, v in call.items() if k not in ("partialArgs", "willContinue")}
-                whole[-1] = {**part, "functionCall": {**kept, "args": args}}
+            merged.append(part)
+            if continues or "partialArgs" in call:
+                remaining = {
+                    k: v for k, v in call.items() if k not in ("partialArgs", "willContinue")
+                }
+                merged[-1] = {**part, "functionCall": {**remaining, "args": args}}
         for piece in dicts(call.get("partialArgs")):
             _put(args, piece)
-        args = args if goes_on else None
-    return whole
+        args = args if continues else None
+    return merged
 
 
 _VALUES = ("stringValue", "numberValue", "boolValue", "nullValue")
@@ -339,8 +355,8 @@ class ArrayWriter:
 
     def close(self) -> bytes:
         """Return the end of the array."""
-        rest = self._parser.finish()
-        last = self._element(rest) if rest and rest.data else b""
+        last_event = self._parser.finish()
+        last = self._element(last_event) if last_event and last_event.data else b""
         return last + (b"]" if self._began else b"[]")
 
     def _element(self, event: Event) -> bytes:

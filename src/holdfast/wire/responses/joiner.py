@@ -10,9 +10,9 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from holdfast.wire.responses.shared import (
-    Call,
-    Handed,
-    Hidden,
+    HandedCalls,
+    IsHidden,
+    ModelCall,
     add_usage,
     context_usage,
     load,
@@ -25,7 +25,7 @@ from holdfast.wire.strict import encode
 class Joiner(ABC):
     """The common base of the dialects' joiners; the relay reads these fields between streams."""
 
-    def __init__(self, hidden: Hidden, *, hide_usage: bool = False) -> None:
+    def __init__(self, hidden: IsHidden, *, hide_usage: bool = False) -> None:
         self.hidden = hidden
         self.hide_usage = hide_usage
         """Whether the proxy requested the usage, not the client: it is read but not passed on."""
@@ -114,13 +114,13 @@ class Joiner(ABC):
             self.end(value, event, out)
         self.tail = []
 
-    def hand(self, handed: Handed, out: list[bytes]) -> None:
+    def hand(self, handed: HandedCalls, out: list[bytes]) -> None:
         """Emit calls of the client's own tools in place of hidden ones."""
         self.hands = self.spoken = True
         self.give_calls(handed, out)
 
     @abstractmethod
-    def give_calls(self, handed: Handed, out: list[bytes]) -> None:
+    def give_calls(self, handed: HandedCalls, out: list[bytes]) -> None:
         """Emit complete calls after everything emitted so far."""
 
     @abstractmethod
@@ -136,7 +136,7 @@ class Joiner(ABC):
         """Return the assistant's turn of this upstream stream, as the next request contains it."""
 
     @abstractmethod
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[ModelCall]:
         """Return the calls of this upstream stream, including hidden ones."""
 
     @property
@@ -145,6 +145,6 @@ class Joiner(ABC):
         return self.hands or any(not self.hidden(call.name) for call in self.calls())
 
 
-def changed(value: Any, event: Event) -> bytes:
+def changed_event(value: Any, event: Event) -> bytes:
     """Return the event with another value."""
     return write_event(encode(value), event.name, event.id)

@@ -147,8 +147,8 @@ def _spots_for(
             spot: _Spot | None = spots[-1]
         else:
             # A cited or cut part has other text but the same position.
-            there = spots[mark.place] if len(spots) == number else None
-            spot = by_key.get(_key(mark.part), there)
+            same_spot = spots[mark.place] if len(spots) == number else None
+            spot = by_key.get(_key(mark.part), same_spot)
         if spot is not None:
             chosen[spot.message, spot.place] = mark
     return chosen

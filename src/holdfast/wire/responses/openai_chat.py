@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.wire.responses.chat_pieces import GrowingChoice, index_of, name_of
-from holdfast.wire.responses.joiner import Joiner, changed
+from holdfast.wire.responses.joiner import Joiner, changed_event
 from holdfast.wire.responses.shared import (
     PARAGRAPH,
-    Call,
-    Handed,
-    Hidden,
+    HandedCalls,
+    IsHidden,
+    ModelCall,
     dicts,
     handed_calls,
     joined_usage,
@@ -48,22 +48,26 @@ def usage_of(body: dict[str, Any]) -> dict[str, Any]:
     return inner(body, "usage")
 
 
-def hides(body: dict[str, Any], hidden: Hidden) -> bool:
+def hides(body: dict[str, Any], hidden: IsHidden) -> bool:
     """Return whether a response contains anything that the client must not see."""
     messages = [inner(choice, "message") for choice in dicts(body.get("choices"))]
-    return any(hidden(name_of(call)) for one in messages for call in dicts(one.get("tool_calls")))
+    return any(
+        hidden(name_of(call)) for message in messages for call in dicts(message.get("tool_calls"))
+    )
 
 
-def without(message: Any, hidden: Hidden) -> Any:
+def without(message: Any, hidden: IsHidden) -> Any:
     """Return a message without its hidden calls; None if nothing remains."""
-    kept = [call for call in message.get("tool_calls") or () if not hidden(name_of(call))]
-    rest = {key: value for key, value in message.items() if key != "tool_calls"}
-    if kept:
-        return {**rest, "tool_calls": kept}
-    return rest if message.get("content") or message.get("refusal") else None
+    visible_calls = [call for call in message.get("tool_calls") or () if not hidden(name_of(call))]
+    other_fields = {key: value for key, value in message.items() if key != "tool_calls"}
+    if visible_calls:
+        return {**other_fields, "tool_calls": visible_calls}
+    return other_fields if message.get("content") or message.get("refusal") else None
 
 
-def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, handed: Handed) -> dict[str, Any]:
+def join_bodies(
+    bodies: Sequence[dict[str, Any]], hidden: IsHidden, handed: HandedCalls
+) -> dict[str, Any]:
     """Join several responses into one."""
     choices = [
         _shown(choice, hidden, handed if n == 0 else {})
@@ -74,30 +78,32 @@ def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, handed: Handed
         message = inner(choice, "message")
         if n == 0:
             for key in ("content", "reasoning_content", "reasoning"):
-                said = [_words(one.get(key)) for one in (*earlier, message)]
-                if any(said[:-1]):
-                    message[key] = PARAGRAPH.join(filter(None, said))
+                texts = [
+                    _words(earlier_message.get(key)) for earlier_message in (*earlier, message)
+                ]
+                if any(texts[:-1]):
+                    message[key] = PARAGRAPH.join(filter(None, texts))
     usage = joined_usage([usage_of(body) for body in bodies])
     first = {key: bodies[0][key] for key in _IDENTITY if key in bodies[0]}
     billed = {"usage": usage} if usage else {}
     return {**bodies[-1], **first, "choices": choices, **billed}
 
 
-def _shown(choice: dict[str, Any], hidden: Hidden, handed: Handed) -> dict[str, Any]:
+def _shown(choice: dict[str, Any], hidden: IsHidden, handed: HandedCalls) -> dict[str, Any]:
     """Return a choice without its hidden calls and with the handed ones."""
     message = dict(inner(choice, "message"))
-    made = dicts(message.get("tool_calls"))
-    kept = [call for call in made if not hidden(name_of(call))]
-    kept += [_handed(native, call) for native, call in handed_calls(made, handed)]
-    if kept != made:
+    calls = dicts(message.get("tool_calls"))
+    visible_calls = [call for call in calls if not hidden(name_of(call))]
+    visible_calls += [_as_handed(native, call) for native, call in handed_calls(calls, handed)]
+    if visible_calls != calls:
         message.pop("tool_calls")
-        message |= {"tool_calls": kept} if kept else {}
+        message |= {"tool_calls": visible_calls} if visible_calls else {}
     stop = choice.get("finish_reason")
-    stop = "stop" if stop == "tool_calls" and not kept else stop
+    stop = "stop" if stop == "tool_calls" and not visible_calls else stop
     return {**choice, "message": message, "finish_reason": stop}
 
 
-def _handed(native: dict[str, Any], call: Call) -> dict[str, Any]:
+def _as_handed(native: dict[str, Any], call: ModelCall) -> dict[str, Any]:
     """Return a call in the form that the client receives."""
     function = {**inner(native, "function"), "name": call.name, "arguments": call.arguments}
     return {**native, "id": call.id, "type": "function", "function": function}
@@ -118,13 +124,15 @@ def _first(body: dict[str, Any]) -> dict[str, Any]:
     return choices[0] if choices else {}
 
 
-def _message(said: dict[str, Any]) -> dict[str, Any]:
+def _message(response_message: dict[str, Any]) -> dict[str, Any]:
     """Return a message of a response as a message of a request, without empty fields."""
-    kept = {key: value for key, value in said.items() if value not in (None, "", [], {})}
-    if "audio" in kept:  # the request refers to audio by its id
-        kept["audio"] = {"id": take(kept, "audio", "id")}
-    content = kept.pop("content", None if kept.keys() & {*_CALLING, "audio", "refusal"} else "")
-    return {**kept, "role": "assistant", "content": content}
+    fields = {
+        key: value for key, value in response_message.items() if value not in (None, "", [], {})
+    }
+    if "audio" in fields:  # the request refers to audio by its id
+        fields["audio"] = {"id": take(fields, "audio", "id")}
+    content = fields.pop("content", None if fields.keys() & {*_CALLING, "audio", "refusal"} else "")
+    return {**fields, "role": "assistant", "content": content}
 
 
 # --- streams -----------------------------------------------------------------------------------
@@ -133,7 +141,7 @@ def _message(said: dict[str, Any]) -> dict[str, Any]:
 class ChatJoiner(Joiner):
     """Numbers calls without the hidden ones; all chunks have the first one's id."""
 
-    def __init__(self, hidden: Hidden, *, hide_usage: bool = False) -> None:
+    def __init__(self, hidden: IsHidden, *, hide_usage: bool = False) -> None:
         self._identity: dict[str, Any] = {}
         """Fields that all chunks of the client's stream share."""
         self._model = ""
@@ -173,11 +181,11 @@ class ChatJoiner(Joiner):
         """Record which calls have a name and which wait for one; return whether a choice ended."""
         ended = False
         for choice in dicts(value.get("choices")):
-            known = self._choice(choice)
+            growing = self._choice(choice)
             ended = ended or bool(choice.get("finish_reason"))
             for piece in dicts(inner(choice, "delta").get("tool_calls")):
                 key = index_of(choice), index_of(piece)
-                if known.learn(piece) or known.slot(piece):
+                if growing.learn(piece) or growing.slot(piece):
                     self._nameless.discard(key)
                 else:
                     self._nameless.add(key)
@@ -213,16 +221,16 @@ class ChatJoiner(Joiner):
             self._without_choices(value, event, out)
             return
         touched = self.continued
-        kept = []
+        rewritten_choices = []
         for choice in choices:
             rewritten = self._take_choice(choice)
             touched = touched or rewritten is not choice
             if rewritten is not None:
-                kept.append(rewritten)
+                rewritten_choices.append(rewritten)
         if not touched:
             out.append(event.raw)
-        elif kept:
-            self._give({**value, "choices": kept}, event, out)
+        elif rewritten_choices:
+            self._give({**value, "choices": rewritten_choices}, event, out)
 
     def _without_choices(self, value: dict[str, Any], event: Event, out: list[bytes]) -> None:
         usage = isinstance(value.get("usage"), dict)
@@ -243,37 +251,41 @@ class ChatJoiner(Joiner):
         ends = [{**choice, "delta": {}} for choice in choices if choice.get("finish_reason")]
         if ends and self.holding:
             self.tail.append((event, {**value, "choices": ends}))
-            choices = [one for one in map(_unended, choices) if one["delta"]]
+            choices = [choice for choice in map(_unended, choices) if choice["delta"]]
             if not choices:
                 return
             value = {**value, "choices": choices}
-        out.append(changed({**value, **self._identity}, event))
+        out.append(changed_event({**value, **self._identity}, event))
 
     def _take_choice(self, choice: dict[str, Any]) -> dict[str, Any] | None:
         """Return a choice for the client; the same object if unchanged, None if nothing remains."""
-        known = self._choice(choice)
+        growing = self._choice(choice)
         delta = inner(choice, "delta")
-        made = delta.get("tool_calls")
-        shown = delta
-        if made:
-            shown = self._take_calls(known, delta, dicts(made))
-        said = delta.get("content")
-        known.grow(delta)
+        call_pieces = delta.get("tool_calls")
+        visible_delta = delta
+        if call_pieces:
+            visible_delta = self._take_calls(growing, delta, dicts(call_pieces))
+        content = delta.get("content")
+        growing.grow(delta)
         if self.continued:
-            shown = {key: piece for key, piece in shown.items() if key != "role"}
-            if said and known.first and self.spoken and isinstance(said, str):
-                shown = {**shown, "content": PARAGRAPH + said}
-        if said:
-            known.first = False
-        if not self.spoken and _says(shown):
+            visible_delta = {key: piece for key, piece in visible_delta.items() if key != "role"}
+            if content and growing.first and self.spoken and isinstance(content, str):
+                visible_delta = {**visible_delta, "content": PARAGRAPH + content}
+        if content:
+            growing.first = False
+        if not self.spoken and _says(visible_delta):
             self.spoken = True
         stop = choice.get("finish_reason")
         if stop:
             self._stop(choice, text(stop))
-            return {**choice, "delta": shown} if self.holding else _same(choice, delta, shown)
-        if shown is not delta and not any(shown.values()):
+            return (
+                {**choice, "delta": visible_delta}
+                if self.holding
+                else _same(choice, delta, visible_delta)
+            )
+        if visible_delta is not delta and not any(visible_delta.values()):
             return None
-        return _same(choice, delta, shown)
+        return _same(choice, delta, visible_delta)
 
     def _stop(self, choice: dict[str, Any], stop: str) -> None:
         if choice.get("index", 0) == 0:
@@ -281,22 +293,24 @@ class ChatJoiner(Joiner):
             self.ended = True
 
     def _take_calls(
-        self, known: GrowingChoice, delta: dict[str, Any], made: list[dict[str, Any]]
+        self, growing: GrowingChoice, delta: dict[str, Any], call_pieces: list[dict[str, Any]]
     ) -> dict[str, Any]:
-        kept = []
-        for piece in made:
-            slot = known.slot(piece) or known.open(piece, self.hidden)
+        visible_pieces = []
+        for piece in call_pieces:
+            slot = growing.slot(piece) or growing.open(piece, self.hidden)
             slot.grow(piece)
             if slot.shown is None:
                 self.secretive = True
             elif slot.shown == piece.get("index", slot.shown):
-                kept.append(piece)
+                visible_pieces.append(piece)
             else:
-                kept.append({**piece, "index": slot.shown})
-        if len(kept) == len(made) and all(a is b for a, b in zip(kept, made, strict=True)):
+                visible_pieces.append({**piece, "index": slot.shown})
+        if len(visible_pieces) == len(call_pieces) and all(
+            a is b for a, b in zip(visible_pieces, call_pieces, strict=True)
+        ):
             return delta
-        rest = {key: piece for key, piece in delta.items() if key != "tool_calls"}
-        return {**rest, "tool_calls": kept} if kept else rest
+        other_fields = {key: piece for key, piece in delta.items() if key != "tool_calls"}
+        return {**other_fields, "tool_calls": visible_pieces} if visible_pieces else other_fields
 
     def end(self, value: Any, event: Event, out: list[bytes]) -> None:
         """Emit an end that was held back."""
@@ -311,27 +325,29 @@ class ChatJoiner(Joiner):
         ]
         if isinstance(value.get("usage"), dict):
             value = {**value, "usage": self.reported}
-        out.append(changed({**value, **self._identity, "choices": choices}, event))
+        out.append(changed_event({**value, **self._identity, "choices": choices}, event))
 
     def _shows_calls(self, choice: dict[str, Any]) -> bool:
         return any(slot.shown is not None for slot in self._choice(choice).slots)
 
-    def give_calls(self, handed: Handed, out: list[bytes]) -> None:
+    def give_calls(self, handed: HandedCalls, out: list[bytes]) -> None:
         """Emit complete calls, numbered after the existing ones."""
         slots = self._choices[0].slots
         for slot, call in handed_calls(slots, handed):
-            numbers = [other.shown for other in slots if other.shown is not None]
+            numbers = [
+                visible_slot.shown for visible_slot in slots if visible_slot.shown is not None
+            ]
             slot.shown = max(numbers, default=-1) + 1
-            piece = {"index": slot.shown, **_handed(slot.whole(), call)}
+            piece = {"index": slot.shown, **_as_handed(slot.joined_value(), call)}
             delta = chunk(self._identity, self._model, {"tool_calls": [piece]})
             out.append(write_event(encode(delta)))
 
     def messages(self) -> list[Any]:
         """Return the assistant's turn of this upstream stream, as the next request contains it."""
         first = self._choices.get(0)
-        return [_message(first.whole())] if first else []
+        return [_message(first.message())] if first else []
 
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[ModelCall]:
         """Return the calls of this upstream stream, including hidden ones."""
         first = self._choices.get(0)
         return [slot.call() for slot in first.slots] if first else []
@@ -342,8 +358,8 @@ def _same(choice: dict[str, Any], delta: dict[str, Any], shown: dict[str, Any]) 
 
 
 def _unended(choice: dict[str, Any]) -> dict[str, Any]:
-    said = {key: piece for key, piece in inner(choice, "delta").items() if piece}
-    return {**choice, "delta": said, "finish_reason": None}
+    delta = {key: piece for key, piece in inner(choice, "delta").items() if piece}
+    return {**choice, "delta": delta, "finish_reason": None}
 
 
 def chunk(

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.wire.openai_responses import NAME
-from holdfast.wire.responses.joiner import Joiner, changed
+from holdfast.wire.responses.joiner import Joiner, changed_event
 from holdfast.wire.responses.shared import (
-    Call,
-    Handed,
-    Hidden,
+    HandedCalls,
+    IsHidden,
+    ModelCall,
     calls_in,
     dicts,
     handed_calls,
@@ -48,21 +48,23 @@ def usage_of(body: dict[str, Any]) -> dict[str, Any]:
     return inner(body, "usage")
 
 
-def hides(body: dict[str, Any], hidden: Hidden) -> bool:
+def hides(body: dict[str, Any], hidden: IsHidden) -> bool:
     """Return whether a response contains anything that the client must not see."""
     called = any(_is_hidden(item, hidden) for item in turn_of(body))
-    return called or _unarmed(body, hidden) is not body
+    return called or _without_hidden_tools(body, hidden) is not body
 
 
-def without(message: Any, hidden: Hidden) -> Any:
+def without(message: Any, hidden: IsHidden) -> Any:
     """Return an item; None if it is a hidden call."""
     return None if _is_hidden(message, hidden) else message
 
 
-def join_bodies(bodies: Sequence[dict[str, Any]], hidden: Hidden, handed: Handed) -> dict[str, Any]:
+def join_bodies(
+    bodies: Sequence[dict[str, Any]], hidden: IsHidden, handed: HandedCalls
+) -> dict[str, Any]:
     """Join several responses into one."""
     items = [item for body in bodies for item in turn_of(body) if not _is_hidden(item, hidden)]
-    items += _handed(turn_of(bodies[-1]), handed)
+    items += _as_handed(turn_of(bodies[-1]), handed)
     usage = joined_usage([usage_of(body) for body in bodies])
     return _joined(bodies[-1], bodies[0], items, usage, hidden)
 
@@ -72,29 +74,29 @@ def _joined(
     first: dict[str, Any],
     items: list[Any],
     usage: dict[str, Any],
-    hidden: Hidden,
+    hidden: IsHidden,
 ) -> dict[str, Any]:
     identity = {key: first[key] for key in _IDENTITY if key in first}
     billed = {"usage": usage} if usage else {}
-    return _unarmed({**last, **identity, "output": items, **billed}, hidden)
+    return _without_hidden_tools({**last, **identity, "output": items, **billed}, hidden)
 
 
-def _unarmed(response: dict[str, Any], hidden: Hidden) -> dict[str, Any]:
+def _without_hidden_tools(response: dict[str, Any], hidden: IsHidden) -> dict[str, Any]:
     """Return a response without the hidden tools; the same object if it has none."""
     tools = response.get("tools")
     if not isinstance(tools, list):
         return response
-    kept = [tool for tool in tools if not hidden(take(tool, "name"))]
-    if len(kept) == len(tools):
+    visible_tools = [tool for tool in tools if not hidden(take(tool, "name"))]
+    if len(visible_tools) == len(tools):
         return response
-    return {**response, "tools": kept}
+    return {**response, "tools": visible_tools}
 
 
-def _is_hidden(item: dict[str, Any], hidden: Hidden) -> bool:
+def _is_hidden(item: dict[str, Any], hidden: IsHidden) -> bool:
     return item.get("type") in _CALLS and hidden(text(item.get("name")))
 
 
-def _handed(items: Sequence[dict[str, Any]], handed: Handed) -> list[dict[str, Any]]:
+def _as_handed(items: Sequence[dict[str, Any]], handed: HandedCalls) -> list[dict[str, Any]]:
     """Return calls in the form that the client receives."""
     natives = [item for item in items if item.get("type") in _CALLS]
     return [
@@ -109,7 +111,7 @@ def _handed(items: Sequence[dict[str, Any]], handed: Handed) -> list[dict[str, A
 class ResponsesJoiner(Joiner):
     """Numbers items and events continuously over all upstream streams, without hidden ones."""
 
-    def __init__(self, hidden: Hidden, *, hide_usage: bool = False) -> None:
+    def __init__(self, hidden: IsHidden, *, hide_usage: bool = False) -> None:
         self._first: dict[str, Any] = {}
         """The first response object that the client received."""
         self._earlier: list[Any] = []
@@ -152,14 +154,16 @@ class ResponsesJoiner(Joiner):
                 self._open(index, item)
             if kind == "response.output_item.done":
                 self._items[index] = item
-        shown = self._shown.get(index, index)
-        if shown is None:
+        client_index = self._shown.get(index, index)
+        if client_index is None:
             self._skip(value)
             return
         if not self.spoken:
-            said = kind in _SAYS and value.get("delta")
-            self.spoken = bool(said) or take(value, "item", "type") in _CALLS
-        self._give({**value, "output_index": shown}, event, out, touched=shown != index)
+            has_delta = kind in _SAYS and value.get("delta")
+            self.spoken = bool(has_delta) or take(value, "item", "type") in _CALLS
+        self._give(
+            {**value, "output_index": client_index}, event, out, touched=client_index != index
+        )
 
     def _open(self, index: int, item: dict[str, Any]) -> None:
         if _is_hidden(item, self.hidden):
@@ -167,9 +171,9 @@ class ResponsesJoiner(Joiner):
             self._index_shift -= 1
             self._shown[index] = None
         else:
-            shown = index + self._index_shift
-            self._next_index = max(self._next_index, shown + 1)
-            self._shown[index] = shown
+            client_index = index + self._index_shift
+            self._next_index = max(self._next_index, client_index + 1)
+            self._shown[index] = client_index
 
     def _lifecycle(
         self, response: dict[str, Any], value: dict[str, Any], event: Event, out: list[bytes]
@@ -187,9 +191,9 @@ class ResponsesJoiner(Joiner):
                 return
             if self.continued or self.secretive:
                 value = {**value, "response": self._joined(response)}
-        shown = _unarmed(response, self.hidden)
-        if value.get("response") is response and shown is not response:
-            value = {**value, "response": shown}
+        visible_response = _without_hidden_tools(response, self.hidden)
+        if value.get("response") is response and visible_response is not response:
+            value = {**value, "response": visible_response}
         self._give(value, event, out, touched=value.get("response") is not response)
 
     def _end_of(self, response: dict[str, Any], *, failed: bool) -> None:
@@ -230,16 +234,16 @@ class ResponsesJoiner(Joiner):
             if shift:
                 value = {**value, "sequence_number": self._last_number}
                 touched = True
-        out.append(changed(value, event) if touched else event.raw)
+        out.append(changed_event(value, event) if touched else event.raw)
 
     def end(self, value: Any, event: Event, out: list[bytes]) -> None:
         """Emit an end that was held back."""
         value = {**value, "response": self._joined(value["response"])}
         self._give(value, event, out, touched=True)
 
-    def give_calls(self, handed: Handed, out: list[bytes]) -> None:
+    def give_calls(self, handed: HandedCalls, out: list[bytes]) -> None:
         """Emit complete calls as items of one piece."""
-        for item in _handed(self.messages(), handed):
+        for item in _as_handed(self.messages(), handed):
             self._give_own(item, call_events(item, self._next_index), out)
 
     def _give_own(self, item: Any, events: Iterable[dict[str, Any]], out: list[bytes]) -> None:
@@ -261,7 +265,7 @@ class ResponsesJoiner(Joiner):
         """Return the items of this upstream stream, as the next request contains them."""
         return [self._items[index] for index in sorted(self._items)] or self._output
 
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[ModelCall]:
         """Return the calls of this upstream stream, including hidden ones."""
         return calls_in(self.messages(), NAME)
 
@@ -287,10 +291,10 @@ def call_delta(item: dict[str, Any], index: int, piece: str) -> dict[str, Any]:
 def call_done(item: dict[str, Any], index: int) -> list[dict[str, Any]]:
     """Return the events that end a call."""
     at = {"item_id": item.get("id", ""), "output_index": index}
-    given = _input_of(item)
-    named = {"name": item["name"]} if given == "arguments" else {}
+    input_key = _input_of(item)
+    named = {"name": item["name"]} if input_key == "arguments" else {}
     return [
-        {"type": f"{_written(item)}.done", **at, **named, given: item[given]},
+        {"type": f"{_written(item)}.done", **at, **named, input_key: item[input_key]},
         {"type": "response.output_item.done", "output_index": index, "item": item},
     ]
 

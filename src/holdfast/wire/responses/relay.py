@@ -23,13 +23,13 @@ from holdfast.wire.responses.gemini import GeminiJoiner
 from holdfast.wire.responses.joiner import Joiner
 from holdfast.wire.responses.openai_chat import ChatJoiner
 from holdfast.wire.responses.openai_responses import ResponsesJoiner
-from holdfast.wire.responses.shared import Call, Handed, Hidden, load
+from holdfast.wire.responses.shared import HandedCalls, IsHidden, ModelCall, load
 from holdfast.wire.responses.sse import (
     MAX_EVENT_BYTES,
     MAX_STREAM_BYTES,
     Event,
     EventParser,
-    endless,
+    stream_too_large,
 )
 from holdfast.wire.strict import encode
 
@@ -41,7 +41,7 @@ JOINERS: dict[str, type[Joiner]] = {
 }
 CONTINUED = frozenset(JOINERS)
 """Dialects in whose responses calls can be hidden, answered and translated. Streams of the others
-pass through unchanged (see watching.py), so their models must not be offered internal tools.
+pass through unchanged (see observers.py), so their models must not be offered internal tools.
 """
 
 
@@ -55,7 +55,7 @@ class Relay:
     def __init__(
         self,
         dialect: str,
-        hidden: Hidden,
+        hidden: IsHidden,
         *,
         hide_usage: bool = False,
         max_event_bytes: int = MAX_EVENT_BYTES,
@@ -105,15 +105,15 @@ class Relay:
         """Process upstream bytes; return the client's events that can be emitted now."""
         self._bytes += len(chunk)
         if self._bytes > self._max_stream_bytes:
-            raise endless(self._max_stream_bytes)
+            raise stream_too_large(self._max_stream_bytes)
         self._unread.append(chunk)
         events = self._parser.feed(chunk)
-        rest = self._parser.waiting if events else b""
+        incomplete = self._parser.waiting if events else b""
         out: list[bytes] = []
         for event in events:
             self._joiner.take(event, out)
         if events:
-            self._unread = [rest]
+            self._unread = [incomplete]
         return out
 
     def unread(self, chunk: bytes) -> bytes:
@@ -134,11 +134,11 @@ class Relay:
     def finish(self) -> list[bytes]:
         """Process the end of the upstream stream; return what was still waiting."""
         out: list[bytes] = []
-        rest = self._parser.finish()
-        if rest is not None and _is_half(rest):
-            self._half = rest.raw
-        elif rest is not None:
-            self._joiner.take(rest, out)
+        last_event = self._parser.finish()
+        if last_event is not None and _is_half(last_event):
+            self._half = last_event.raw
+        elif last_event is not None:
+            self._joiner.take(last_event, out)
             self._open_end = bool(out)
         self._joiner.flush(out)
         if not self._joiner.ended:
@@ -155,7 +155,7 @@ class Relay:
         self._begin()
         return self._whole([])
 
-    def hand(self, handed: Handed) -> list[bytes]:
+    def hand(self, handed: HandedCalls) -> list[bytes]:
         """Return events that hand some hidden calls to the client as calls of its own tools."""
         out: list[bytes] = []
         if handed:
@@ -189,17 +189,17 @@ class Relay:
         return out
 
     @property
-    def hidden_calls(self) -> list[Call]:
+    def hidden_calls(self) -> list[ModelCall]:
         """Return the hidden calls of the latest upstream stream."""
         return [call for call in self._joiner.calls() if self._hidden(call.name)]
 
     @property
-    def visible_calls(self) -> list[Call]:
+    def visible_calls(self) -> list[ModelCall]:
         """Return the calls of the latest upstream stream that the client sees."""
         return [call for call in self._joiner.calls() if not self._hidden(call.name)]
 
     @property
-    def calls(self) -> tuple[Call, ...]:
+    def calls(self) -> tuple[ModelCall, ...]:
         """Return all calls of the latest upstream stream, hidden ones first."""
         return (*self.hidden_calls, *self.visible_calls)
 

@@ -15,11 +15,11 @@ from holdfast.wire.strict import decode, encode
 PARAGRAPH = "\n\n"
 """Separates the texts of two upstream responses in dialects with a single text."""
 
-Hidden = Callable[[str], bool]
+IsHidden = Callable[[str], bool]
 """Returns whether a tool name is one of the proxy's own, which the client never sees."""
 
 
-class Call(msgspec.Struct, frozen=True):
+class ModelCall(msgspec.Struct, frozen=True):
     """A tool call in a response."""
 
     id: str
@@ -32,7 +32,7 @@ class Call(msgspec.Struct, frozen=True):
         return f"<Call of {self.name}, {len(self.arguments)} characters>"
 
 
-Handed = Mapping[int, Call]
+HandedCalls = Mapping[int, ModelCall]
 """Hidden calls handed to the client as calls of its own tools, by their number among all calls of
 the turn. They come after everything else that the client sees of it.
 """
@@ -65,16 +65,16 @@ def blocks_in(messages: Iterable[Any], dialect: str) -> Iterator[Block]:
             yield from spoken.blocks(message, None)
 
 
-def calls_in(messages: Iterable[Any], dialect: str) -> list[Call]:
+def calls_in(messages: Iterable[Any], dialect: str) -> list[ModelCall]:
     """Return the calls of an assistant's messages, in order."""
     return [
-        Call(block.id, block.name, _arguments(block.arguments))
+        ModelCall(block.id, block.name, _arguments(block.arguments))
         for block in blocks_in(messages, dialect)
         if isinstance(block, ToolCall)
     ]
 
 
-def handed_calls(natives: Sequence[Any], handed: Handed) -> list[tuple[Any, Call]]:
+def handed_calls(natives: Sequence[Any], handed: HandedCalls) -> list[tuple[Any, ModelCall]]:
     """Return calls of a turn, each with the call that the client receives instead."""
     return [(natives[n], handed[n]) for n in sorted(handed) if n < len(natives)]
 
@@ -83,42 +83,46 @@ def _arguments(value: Any) -> str:
     return value if isinstance(value, str) else encode({} if value is None else value).decode()
 
 
-def add_usage(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def add_usage(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
     """Return the summed usage of two upstream calls.
 
     Input is the sum of what each call was billed for, including the shared part each time, and so
     are cached tokens: the provider charges that. Missing counts are not guessed. Other values, such
     as a service tier, come from the later call.
     """
-    total = dict(one)
-    for key, value in other.items():
+    total = dict(left)
+    for key, value in right.items():
         total[key] = _add(total.get(key), value)
     return total
 
 
-def _add(one: Any, other: Any) -> Any:
-    if one is None or other is None:
-        return one if other is None else other
-    if isinstance(one, bool) or isinstance(other, bool):
-        return other
-    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
-        return one + other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return add_usage(one, other)
-    if isinstance(one, list) and isinstance(other, list):
-        return _add_lists(one, other)
-    return other
+def _add(left: Any, right: Any) -> Any:
+    if left is None or right is None:
+        return left if right is None else right
+    if isinstance(left, bool) or isinstance(right, bool):
+        return right
+    if isinstance(left, (int, float)) and isinstance(right, (int, float)):
+        return left + right
+    if isinstance(left, dict) and isinstance(right, dict):
+        return add_usage(left, right)
+    if isinstance(left, list) and isinstance(right, list):
+        return _add_lists(left, right)
+    return right
 
 
-def _add_lists(one: list[Any], other: list[Any]) -> list[Any]:
+def _add_lists(left: list[Any], right: list[Any]) -> list[Any]:
     """Sum Gemini's counts by modality; entries without one are concatenated."""
     total: dict[Any, Any] = {}
-    for item in [*one, *other]:
+    for item in [*left, *right]:
         modality = item.get("modality") if isinstance(item, dict) else None
         if not isinstance(modality, str):
-            return [*one, *other]
-        known = total.get(modality)
-        total[modality] = {**add_usage(known, item), "modality": modality} if known else item
+            return [*left, *right]
+        total_of_modality = total.get(modality)
+        total[modality] = (
+            {**add_usage(total_of_modality, item), "modality": modality}
+            if total_of_modality
+            else item
+        )
     return list(total.values())
 
 
@@ -180,8 +184,8 @@ def with_account(usage: dict[str, Any], billed: dict[str, Any], calls: int) -> d
 
 def joined_usage(usages: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the usage of several complete responses for the client."""
-    told: dict[str, Any] = {}
+    reported: dict[str, Any] = {}
     billed: dict[str, Any] = {}
     for usage in usages:
-        told, billed = context_usage(told, usage), add_usage(billed, usage)
-    return with_account(told, billed, len(usages))
+        reported, billed = context_usage(reported, usage), add_usage(billed, usage)
+    return with_account(reported, billed, len(usages))

@@ -144,7 +144,7 @@ def _too_large(most: int) -> ProviderError:
     )
 
 
-def endless(most: int) -> ProviderError:
+def stream_too_large(most: int) -> ProviderError:
     """Return the error for a stream with more bytes than the limit."""
     return ProviderError(
         f"the provider's stream has more than {most:,} bytes",

@@ -14,8 +14,8 @@ import msgspec
 from holdfast.errors import ProviderError, ShapeError
 from holdfast.wire.responses.failures import OVERFLOW, error_body, error_event, overflow_message
 from holdfast.wire.responses.shared import load
-from holdfast.wire.responses.sse import MAX_STREAM_BYTES, Event, EventParser, endless
-from holdfast.wire.responses.translating import (
+from holdfast.wire.responses.sse import MAX_STREAM_BYTES, Event, EventParser, stream_too_large
+from holdfast.wire.responses.translation import (
     READERS,
     WHOLE,
     WRITERS,
@@ -42,7 +42,7 @@ _FREE_TEXT = ("openai-chat", "openai-responses")
 """Dialects with calls whose input is free-form text."""
 
 
-class Translated(msgspec.Struct, frozen=True):
+class TranslatedResponse(msgspec.Struct, frozen=True):
     """A complete response in its new dialect."""
 
     body: bytes
@@ -55,7 +55,7 @@ class Translated(msgspec.Struct, frozen=True):
         return f"<Translated, {len(self.body)} bytes, {len(self.lost)} losses>"
 
 
-def translate_answer(
+def translate_response(
     body: bytes,
     *,
     speaks: str,
@@ -63,7 +63,7 @@ def translate_answer(
     model: str,
     created: int = 0,
     custom: frozenset[str] = frozenset(),
-) -> Translated:
+) -> TranslatedResponse:
     """Translate a complete response from dialect `speaks` to dialect `to`, named after `model`.
 
     Raise `ProviderError` if it is not a response. `created` is for providers that send no time;
@@ -85,9 +85,9 @@ def translate_answer(
         collector.take(piece)
     failed = collector.failure
     if failed is not None:
-        told = error_body(to, failed.status, _message(failed, to), failed.kind)
-        return Translated(told, losses.names, failed.status)
-    return Translated(encode(WHOLE[to](collector.answer)), losses.names)
+        error_bytes = error_body(to, failed.status, _message(failed, to), failed.kind)
+        return TranslatedResponse(error_bytes, losses.names, failed.status)
+    return TranslatedResponse(encode(WHOLE[to](collector.answer)), losses.names)
 
 
 def translate_error(status: int, body: bytes, *, speaks: str, to: str) -> bytes:
@@ -170,7 +170,7 @@ class AnswerTranslator:
         """Return the client's events that are complete with these bytes of the provider."""
         self._bytes += len(chunk)
         if self._bytes > MAX_STREAM_BYTES:
-            raise endless(MAX_STREAM_BYTES)
+            raise stream_too_large(MAX_STREAM_BYTES)
         out: list[bytes] = []
         for event in self._parser.feed(chunk):
             self._take(event, out)
@@ -179,9 +179,9 @@ class AnswerTranslator:
     def close(self) -> list[bytes]:
         """Return the end of the stream after the provider's has ended, if it was not sent."""
         out: list[bytes] = []
-        rest = self._parser.finish()
-        if rest is not None:
-            self._take(rest, out)
+        last_event = self._parser.finish()
+        if last_event is not None:
+            self._take(last_event, out)
         self._write(self._reader.finish(), out)
         if not self.ended:
             stopped = self._collector.stopped

@@ -18,7 +18,7 @@ from holdfast.wire import (
     ToolResult,
 )
 from holdfast.wire.responses import anthropic, gemini, openai_chat, openai_responses
-from holdfast.wire.responses.shared import Call, Hidden, calls_in, dicts
+from holdfast.wire.responses.shared import IsHidden, ModelCall, calls_in, dicts
 from holdfast.wire.strict import decode, encode
 from holdfast.wire.values import take
 
@@ -38,15 +38,15 @@ class Hop(msgspec.Struct, frozen=True):
 
     turn: tuple[bytes, ...]
     """The assistant's turn: `Relay.assistant_turn`, `Answer.turn`."""
-    results: tuple[tuple[Call, str], ...] = ()
+    results: tuple[tuple[ModelCall, str], ...] = ()
     """Hidden calls with the proxy's results; empty in a last turn without hidden calls."""
-    handed: dict[int, Call] = {}
+    handed: dict[int, ModelCall] = {}
     """In a last turn, the hidden calls that the client received as calls of its own tools; see
     `Handed`.
     """
 
 
-class Kept(msgspec.Struct, frozen=True):
+class HiddenTurn(msgspec.Struct, frozen=True):
     """A response with hidden calls, stored until the client's next request."""
 
     hops: tuple[Hop, ...]
@@ -77,13 +77,13 @@ class Kept(msgspec.Struct, frozen=True):
         return f"<Kept, {len(self.hops)} hops>"
 
 
-def split(turn: Sequence[bytes], dialect: str, hidden: Hidden) -> tuple[bytes, ...]:
+def split(turn: Sequence[bytes], dialect: str, hidden: IsHidden) -> tuple[bytes, ...]:
     """Return the part of an assistant's turn that the client saw."""
-    shown = [_WITHOUT[dialect](decode(message), hidden) for message in turn]
-    return tuple(encode(message) for message in shown if message is not None)
+    visible_messages = [_WITHOUT[dialect](decode(message), hidden) for message in turn]
+    return tuple(encode(message) for message in visible_messages if message is not None)
 
 
-def is_silent(turn: Sequence[bytes], dialect: str, hidden: Hidden) -> bool:
+def is_silent(turn: Sequence[bytes], dialect: str, hidden: IsHidden) -> bool:
     """Return whether a client sees neither text nor a call of an assistant's turn."""
     return not any(_speaks(decode(message), dialect) for message in split(turn, dialect, hidden))
 
@@ -106,23 +106,23 @@ def _speaks(message: Any, dialect: str) -> bool:
 
 
 def continuation(
-    conversation: Conversation, turn: Sequence[bytes], results: Sequence[tuple[Call, str]]
+    conversation: Conversation, turn: Sequence[bytes], results: Sequence[tuple[ModelCall, str]]
 ) -> Conversation:
     """Return the request extended by the assistant's turn and the results of all its calls.
 
     Raise `EditError` if the provider would reject it, for example for a call without a result.
     """
     dialect = conversation.dialect
-    said = [decode(raw) for raw in sendable(turn, conversation)]
+    turn_messages = [decode(raw) for raw in sendable(turn, conversation)]
     answers = results_in(dialect, results)
-    longer = conversation.insert(len(conversation.messages), *said, *answers)
+    longer = conversation.insert(len(conversation.messages), *turn_messages, *answers)
     if dialect == "openai-responses" and conversation.rest.get("conversation"):
         # The provider stores this conversation and has already added its own turn.
         longer = longer.with_messages(longer.messages[-len(answers) :])
     return longer
 
 
-def turn_calls(turn: Sequence[bytes], dialect: str) -> list[Call]:
+def turn_calls(turn: Sequence[bytes], dialect: str) -> list[ModelCall]:
     """Return the calls of an assistant's turn, in order."""
     return calls_in([decode(raw) for raw in turn], dialect)
 
@@ -137,26 +137,28 @@ def with_own_ids(
     `functions.expand_ref`, and services with prompt templates (vllm#43995, llama.cpp#25510) reject
     arguments that are not a JSON object.
     """
-    taken = {call.id for message in conversation.messages for call in message.calls}
+    used_ids = {call.id for message in conversation.messages for call in message.calls}
     values = [decode(raw) for raw in turn]
     fresh = False
-    for made in _calls(values, conversation.dialect):
-        name = _name(made)
-        meant = hidden_name(name)
-        if meant and meant != name:
-            (made if "name" in made else made["function"])["name"] = meant
+    for model_call in _calls(values, conversation.dialect):
+        name = _name(model_call)
+        tool_name = hidden_name(name)
+        if tool_name and tool_name != name:
+            (model_call if "name" in model_call else model_call["function"])["name"] = tool_name
             fresh = True
-        if meant and _has_invalid_arguments(holder := made.get("function", made)):
+        if tool_name and _has_invalid_arguments(holder := model_call.get("function", model_call)):
             holder["arguments"] = "{}"
             fresh = True
         key = "call_id" if conversation.dialect == "openai-responses" else "id"
-        known = made.get(key)
-        if not known or not isinstance(known, str):
+        call_id = model_call.get(key)
+        if not call_id or not isinstance(call_id, str):
             continue
-        if known in taken and meant:
-            made[key] = next(one for n in count(2) if (one := f"{known}_{n}") not in taken)
+        if call_id in used_ids and tool_name:
+            model_call[key] = next(
+                candidate for n in count(2) if (candidate := f"{call_id}_{n}") not in used_ids
+            )
             fresh = True
-        taken.add(made[key])
+        used_ids.add(model_call[key])
     return tuple(map(encode, values)) if fresh else tuple(turn)
 
 
@@ -174,13 +176,17 @@ def _has_invalid_arguments(call: dict[str, Any]) -> bool:
 def _calls(messages: Sequence[Any], dialect: str) -> list[dict[str, Any]]:
     """Return the calls in an assistant's messages, in the dialect's form."""
     if dialect == "openai-responses":
-        return [one for one in messages if one.get("type") in ("function_call", "custom_tool_call")]
+        return [
+            message
+            for message in messages
+            if message.get("type") in ("function_call", "custom_tool_call")
+        ]
     if dialect == "openai-chat":
-        return [call for one in messages for call in dicts(one.get("tool_calls"))]
+        return [call for message in messages for call in dicts(message.get("tool_calls"))]
     if dialect == "anthropic":
-        blocks = [block for one in messages for block in dicts(one.get("content"))]
+        blocks = [block for message in messages for block in dicts(message.get("content"))]
         return [block for block in blocks if block.get("type") == "tool_use"]
-    parts = [part for one in messages for part in dicts(one.get("parts"))]
+    parts = [part for message in messages for part in dicts(message.get("parts"))]
     return [part["functionCall"] for part in parts if isinstance(part.get("functionCall"), dict)]
 
 
@@ -210,18 +216,18 @@ def _reasoning(item: Any) -> str:
     return "sealed" if item.get("encrypted_content") else "bare"
 
 
-def results_in(dialect: str, results: Sequence[tuple[Call, str]]) -> list[Any]:
+def results_in(dialect: str, results: Sequence[tuple[ModelCall, str]]) -> list[Any]:
     """Return results as messages of a dialect."""
     blocks = tuple(
         ToolResult(call_id=call.id, name=call.name, text=answer) for call, answer in results
     )
-    made = DIALECTS[dialect].compose([Entry("tool", blocks)]) if blocks else []
+    messages = DIALECTS[dialect].compose([Entry("tool", blocks)]) if blocks else []
     if dialect == "gemini":
-        for content in made:
+        for content in messages:
             content["parts"] = [_without_empty_id(part) for part in content["parts"]]
-    return made
+    return messages
 
 
 def _without_empty_id(part: dict[str, Any]) -> dict[str, Any]:
-    given = part["functionResponse"]
-    return {"functionResponse": {k: v for k, v in given.items() if k != "id" or v}}
+    response = part["functionResponse"]
+    return {"functionResponse": {k: v for k, v in response.items() if k != "id" or v}}

@@ -20,7 +20,14 @@ from holdfast.wire.responses import (
     openai_chat,
     openai_responses,
 )
-from holdfast.wire.responses.shared import Call, Handed, Hidden, blocks_in, calls_in, load
+from holdfast.wire.responses.shared import (
+    HandedCalls,
+    IsHidden,
+    ModelCall,
+    blocks_in,
+    calls_in,
+    load,
+)
 from holdfast.wire.strict import encode
 from holdfast.wire.values import take
 
@@ -34,12 +41,12 @@ _DIALECTS: dict[str, Any] = {
 }
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class ParsedResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The parsed content of a provider's response."""
 
     texts: tuple[str, ...]
     """Text parts."""
-    calls: tuple[Call, ...]
+    calls: tuple[ModelCall, ...]
     stop_reason: str
     """Stop reason in the dialect's words."""
     usage: dict[str, Any]
@@ -56,12 +63,12 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         return f"<Answer, {len(self.texts)} texts, {len(self.calls)} calls>"
 
 
-def read_answer(body: bytes, dialect: str) -> Answer:
+def read_response(body: bytes, dialect: str) -> ParsedResponse:
     """Parse a complete response."""
     value = _value(body)
     spoken = _DIALECTS[dialect]
     turn = spoken.turn_of(value)
-    return Answer(
+    return ParsedResponse(
         texts=tuple(b.text for b in blocks_in(turn, dialect) if isinstance(b, Text)),
         calls=tuple(calls_in(turn, dialect)),
         stop_reason=spoken.stop_of(value),
@@ -73,12 +80,12 @@ def read_answer(body: bytes, dialect: str) -> Answer:
     )
 
 
-def join_answers(
+def join_responses(
     bodies: Sequence[bytes],
     dialect: str,
-    hidden: Hidden,
+    hidden: IsHidden,
     *,
-    handed: Handed | None = None,
+    handed: HandedCalls | None = None,
 ) -> bytes:
     """Join the responses of several upstream calls, without hidden calls.
 

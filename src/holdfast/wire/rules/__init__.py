@@ -2,7 +2,7 @@
 
 from holdfast.wire.rules import (
     anthropic,
-    anthropic_thinking,
+    anthropic_thoughts,
     converse,
     gemini,
     openai_chat,
@@ -15,7 +15,7 @@ __all__ = [
     "Rule",
     "Violation",
     "anthropic",
-    "anthropic_thinking",
+    "anthropic_thoughts",
     "check_all",
     "converse",
     "gemini",

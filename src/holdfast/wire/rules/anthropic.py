@@ -16,8 +16,8 @@ from holdfast.wire.blocks import (
     ToolResult,
     text_of,
 )
+from holdfast.wire.json_places import Place
 from holdfast.wire.media import base64_size
-from holdfast.wire.pointing import Place
 from holdfast.wire.rules.common import (
     PLAIN_ID,
     at,
@@ -26,19 +26,19 @@ from holdfast.wire.rules.common import (
     repeated_calls,
     repeated_results,
 )
-from holdfast.wire.rules.rule import Context, Finding, Seen, rule
+from holdfast.wire.rules.rule import CheckedMessage, Context, Finding, rule
 
 
-def _turns(messages: Sequence[Seen]) -> list[list[Seen]]:
+def _turns(messages: Sequence[CheckedMessage]) -> list[list[CheckedMessage]]:
     """Join consecutive messages of one role, as the API does before validation."""
-    turns: list[list[Seen]] = []
-    for seen in messages:
-        if seen.role == "system":  # a system message between turns does not separate them
+    turns: list[list[CheckedMessage]] = []
+    for message in messages:
+        if message.role == "system":  # a system message between turns does not separate them
             continue
-        if turns and turns[-1][0].role == seen.role:
-            turns[-1].append(seen)
+        if turns and turns[-1][0].role == message.role:
+            turns[-1].append(message)
         else:
-            turns.append([seen])
+            turns.append([message])
     return turns
 
 
@@ -51,13 +51,15 @@ A1 = rule(
 
 
 @A1.body
-def every_call_is_answered_next(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+def every_call_is_answered_next(
+    messages: Sequence[CheckedMessage], context: Context
+) -> Iterator[Finding]:
     for turn, following in pairwise([*_turns(messages), []]):
-        answered = {result.call_id for seen in following for result in seen.results}
-        for seen in turn:
-            for call in seen.calls:
+        answered = {result.call_id for message in following for result in message.results}
+        for message in turn:
+            for call in message.calls:
                 if call.id not in answered:
-                    yield at(seen, call), "the call has no tool_result in the next message"
+                    yield at(message, call), "the call has no tool_result in the next message"
 
 
 A2 = rule(
@@ -69,13 +71,15 @@ A2 = rule(
 
 
 @A2.body
-def every_result_follows_its_call(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+def every_result_follows_its_call(
+    messages: Sequence[CheckedMessage], context: Context
+) -> Iterator[Finding]:
     for preceding, turn in pairwise([[], *_turns(messages)]):
-        call_ids = {call.id for seen in preceding for call in seen.calls}
-        for seen in turn:
-            for result in seen.results:
+        call_ids = {call.id for message in preceding for call in message.calls}
+        for message in turn:
+            for result in message.results:
                 if result.call_id not in call_ids:
-                    yield at(seen, result), "the message before has no tool_use with this id"
+                    yield at(message, result), "the message before has no tool_use with this id"
 
 
 A3 = rule(
@@ -87,13 +91,13 @@ A3 = rule(
 
 
 @A3.message
-def results_come_first(seen: Seen, context: Context) -> Iterator[Finding]:
-    other = False
-    for block in seen.blocks:
+def results_come_first(message: CheckedMessage, context: Context) -> Iterator[Finding]:
+    has_other_block = False
+    for block in message.blocks:
         if not isinstance(block, ToolResult):
-            other = True
-        elif other:
-            yield at(seen, block), "another block stands before this tool_result"
+            has_other_block = True
+        elif has_other_block:
+            yield at(message, block), "another block stands before this tool_result"
 
 
 A4 = rule(
@@ -105,13 +109,13 @@ A4 = rule(
 
 
 @A4.message
-def no_text_after_a_call(seen: Seen, context: Context) -> Iterator[Finding]:
+def no_text_after_a_call(message: CheckedMessage, context: Context) -> Iterator[Finding]:
     called = False
-    for block in seen.blocks:
+    for block in message.blocks:
         if isinstance(block, ToolCall):
             called = True
         elif called and isinstance(block, Text):
-            yield at(seen, block), "text stands behind a tool_use"
+            yield at(message, block), "text stands behind a tool_use"
 
 
 A5 = rule(
@@ -123,7 +127,7 @@ A5 = rule(
 
 
 @A5.body
-def ids_are_unique(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+def ids_are_unique(messages: Sequence[CheckedMessage], context: Context) -> Iterator[Finding]:
     yield from repeated_calls(messages)
     yield from repeated_results(messages)
 
@@ -137,19 +141,19 @@ A6 = rule(
 
 
 @A6.message
-def ids_are_plain(seen: Seen, context: Context) -> Iterator[Finding]:
-    for call in seen.calls:
+def ids_are_plain(message: CheckedMessage, context: Context) -> Iterator[Finding]:
+    for call in message.calls:
         if not PLAIN_ID.fullmatch(call.id):
-            yield (*at(seen, call), "id"), "the id must be letters, digits, _ and -"
+            yield (*at(message, call), "id"), "the id must be letters, digits, _ and -"
         if not _NAME.fullmatch(call.name):
-            yield (*at(seen, call), "name"), "the name must be 1 to 128 letters, digits, _ and -"
+            yield (*at(message, call), "name"), "the name must be 1 to 128 letters, digits, _ and -"
 
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
 @A6.body
-def tool_names_are_plain(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+def tool_names_are_plain(messages: Sequence[CheckedMessage], context: Context) -> Iterator[Finding]:
     offered = context.body.get("tools")
     for n, tool in enumerate(offered if isinstance(offered, list) else ()):
         name = tool.get("name") if isinstance(tool, dict) else None
@@ -167,23 +171,23 @@ A7 = rule(
 
 
 @A7.message
-def text_is_not_blank(seen: Seen, context: Context) -> Iterator[Finding]:
-    if not seen.value["content"]:
+def text_is_not_blank(message: CheckedMessage, context: Context) -> Iterator[Finding]:
+    if not message.value["content"]:
         # A system message may be empty and only set the effort from there on.
-        if seen.role != "assistant" and "output_config" not in seen.value:
-            yield (*seen.place, "content"), "the message is empty"
+        if message.role != "assistant" and "output_config" not in message.value:
+            yield (*message.place, "content"), "the message is empty"
         return
-    for block in seen.blocks:
+    for block in message.blocks:
         inner = block.parts if isinstance(block, ToolResult) else (block,)
         for part in inner:
             # Claude itself writes a lone space before a call, and the API accepts it back.
-            if blank(part) and not (seen.role == "assistant" and text_of(part)):
-                yield at(seen, part), "the text is empty or only white space"
+            if blank(part) and not (message.role == "assistant" and text_of(part)):
+                yield at(message, part), "the text is empty or only white space"
 
 
 @A7.seam
 def only_the_last_message_is_empty(
-    before: Seen | None, after: Seen | None, context: Context
+    before: CheckedMessage | None, after: CheckedMessage | None, context: Context
 ) -> Iterator[Finding]:
     if before and after and before.role == "assistant" and not before.value["content"]:
         yield (*before.place, "content"), "the message is empty"
@@ -198,10 +202,10 @@ A8 = rule(
 
 
 @A8.message
-def errors_have_text(seen: Seen, context: Context) -> Iterator[Finding]:
-    for result in seen.results:
+def errors_have_text(message: CheckedMessage, context: Context) -> Iterator[Finding]:
+    for result in message.results:
         if result.is_error and not has_content(result):
-            yield at(seen, result), "is_error is true, but the content is empty"
+            yield at(message, result), "is_error is true, but the content is empty"
 
 
 A9 = rule(
@@ -214,7 +218,9 @@ A9 = rule(
 
 
 @A9.body
-def messages_are_not_empty(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+def messages_are_not_empty(
+    messages: Sequence[CheckedMessage], context: Context
+) -> Iterator[Finding]:
     if not messages:
         yield context.list_place, "there is no message"
 
@@ -229,16 +235,18 @@ A10 = rule(
 
 
 @A10.ends
-def ending_can_be_continued(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
-    seen = messages[-1] if messages else None
-    if seen is None or seen.role != "assistant":
+def ending_can_be_continued(
+    messages: Sequence[CheckedMessage], context: Context
+) -> Iterator[Finding]:
+    message = messages[-1] if messages else None
+    if message is None or message.role != "assistant":
         return
     if not _takes_prefill(context.model):
-        yield seen.place, "the model takes no prefill: the last message must be the user's"
+        yield message.place, "the model takes no prefill: the last message must be the user's"
         return
-    last = seen.blocks[-1] if seen.blocks else None
+    last = message.blocks[-1] if message.blocks else None
     if isinstance(last, Text) and last.text != last.text.rstrip():
-        yield at(seen, last), "the last assistant text ends in white space"
+        yield at(message, last), "the last assistant text ends in white space"
 
 
 _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)")
@@ -261,16 +269,18 @@ A13 = rule(
 
 
 @A13.body
-def server_tools_are_paired(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+def server_tools_are_paired(
+    messages: Sequence[CheckedMessage], context: Context
+) -> Iterator[Finding]:
     uses = set()
-    for seen in messages:
-        for block in seen.blocks if seen.role == "assistant" else ():
+    for message in messages:
+        for block in message.blocks if message.role == "assistant" else ():
             if not isinstance(block, Opaque):
                 continue
             if block.opens:
                 uses.add(block.opens)
             elif block.type.endswith("_tool_result") and block.closes not in uses:
-                yield at(seen, block), "the server tool's use is missing before its result"
+                yield at(message, block), "the server tool's use is missing before its result"
 
 
 A14 = rule(
@@ -283,7 +293,9 @@ A14 = rule(
 
 
 @A14.body
-def cache_marks_are_legal(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+def cache_marks_are_legal(
+    messages: Sequence[CheckedMessage], context: Context
+) -> Iterator[Finding]:
     marks = 0
     short = False
     for place, part in _cacheable(messages, context):
@@ -303,13 +315,13 @@ def cache_marks_are_legal(messages: Sequence[Seen], context: Context) -> Iterato
 
 
 def _cacheable(
-    messages: Sequence[Seen], context: Context
+    messages: Sequence[CheckedMessage], context: Context
 ) -> Iterator[tuple[Place, dict[str, Any]]]:
     for key in ("tools", "system"):
         yield from _marked(context.body.get(key), (key,))
-    for seen in messages:
+    for message in messages:
         # Only blocks with cache marks need the raw value, and few messages have any.
-        yield from _marked(seen.value.get("content"), (*seen.place, "content"))
+        yield from _marked(message.value.get("content"), (*message.place, "content"))
 
 
 def _marked(parts: Any, place: Place) -> Iterator[tuple[Place, dict[str, Any]]]:
@@ -333,23 +345,23 @@ A16 = rule(
 
 
 @A16.body
-def body_is_within_size(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+def body_is_within_size(messages: Sequence[CheckedMessage], context: Context) -> Iterator[Finding]:
     if context.size > _MOST_BYTES:
         yield (), "the body has more than 32 MB"
     if len(messages) > _MOST_MESSAGES:
         yield (*context.list_place, _MOST_MESSAGES), "there are more than 100,000 messages"
     images = 0
-    for seen in messages:
-        for block in seen.blocks:
+    for message in messages:
+        for block in message.blocks:
             for part in (block, *block.parts) if isinstance(block, ToolResult) else (block,):
                 if not (isinstance(part, Media) and part.kind == "image"):
                     continue
                 images += 1
                 if images == _MOST_IMAGES + 1:
-                    yield at(seen, part), "there are more than 100 images"
-                size = _image_size(seen.value, part.place)
+                    yield at(message, part), "there are more than 100 images"
+                size = _image_size(message.value, part.place)
                 if size and max(size) > _MOST_PIXELS:
-                    yield at(seen, part), "the image has more than 8000 pixels on a side"
+                    yield at(message, part), "the image has more than 8000 pixels on a side"
 
 
 def _image_size(value: Any, place: Place) -> tuple[int, int] | None:
@@ -371,7 +383,7 @@ A18 = rule(
 
 @A18.seam
 def instructions_stand_before_an_answer(
-    before: Seen | None, after: Seen | None, context: Context
+    before: CheckedMessage | None, after: CheckedMessage | None, context: Context
 ) -> Iterator[Finding]:
     if after is not None and _instructs(after) and not _may_be_instructed(before):
         yield after.place, "a system message must follow a turn of the user's"
@@ -379,12 +391,12 @@ def instructions_stand_before_an_answer(
         yield before.place, "a system message must stand last or before an assistant message"
 
 
-def _instructs(seen: Seen) -> bool:
+def _instructs(message: CheckedMessage) -> bool:
     """Return whether it is a system message with content; an empty one only sets the effort."""
-    return seen.role == "system" and bool(seen.blocks)
+    return message.role == "system" and bool(message.blocks)
 
 
-def _may_be_instructed(before: Seen | None) -> bool:
+def _may_be_instructed(before: CheckedMessage | None) -> bool:
     if before is None:
         return False
     last = before.blocks[-1] if before.blocks else None

@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 
 from holdfast.wire.blocks import Block, Media, Text, ToolCall, ToolResult, text_of
-from holdfast.wire.pointing import Place
-from holdfast.wire.rules.rule import Context, Finding, Seen
+from holdfast.wire.json_places import Place
+from holdfast.wire.rules.rule import CheckedMessage, Context, Finding
 
 PLAIN_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def at(seen: Seen, block: Block) -> Place:
+def at(message: CheckedMessage, block: Block) -> Place:
     """Return the position of a block in the body."""
-    return (*seen.place, *block.place)
+    return (*message.place, *block.place)
 
 
 def has_content(result: ToolResult) -> bool:
@@ -22,33 +22,33 @@ def has_content(result: ToolResult) -> bool:
     return bool(result.text.strip()) or any(isinstance(part, Media) for part in result.parts)
 
 
-def repeated_calls(messages: Sequence[Seen]) -> Iterator[Finding]:
+def repeated_calls(messages: Sequence[CheckedMessage]) -> Iterator[Finding]:
     """Yield calls that repeat the id of an earlier call."""
-    known: set[str] = set()
-    for seen in messages:
-        for call in seen.calls:
-            if call.id and call.id in known:
-                yield at(seen, call), "an earlier tool call has the same id"
-            known.add(call.id)
+    earlier_ids: set[str] = set()
+    for message in messages:
+        for call in message.calls:
+            if call.id and call.id in earlier_ids:
+                yield at(message, call), "an earlier tool call has the same id"
+            earlier_ids.add(call.id)
 
 
-def repeated_results(messages: Sequence[Seen]) -> Iterator[Finding]:
+def repeated_results(messages: Sequence[CheckedMessage]) -> Iterator[Finding]:
     """Yield results whose call already has a result."""
-    known: set[str] = set()
-    for seen in messages:
-        for result in seen.results:
-            if result.call_id and result.call_id in known:
-                yield at(seen, result), "the call has a result already"
-            known.add(result.call_id)
+    earlier_ids: set[str] = set()
+    for message in messages:
+        for result in message.results:
+            if result.call_id and result.call_id in earlier_ids:
+                yield at(message, result), "the call has a result already"
+            earlier_ids.add(result.call_id)
 
 
-def long_strings(seen: Seen, limit: int) -> Iterator[Finding]:
+def long_strings(message: CheckedMessage, limit: int) -> Iterator[Finding]:
     """Yield texts and arguments longer than the provider's limit for one string."""
-    for block in seen.blocks:
+    for block in message.blocks:
         for part in (block.parts if isinstance(block, ToolResult) else ()) or (block,):
             text = part.arguments if isinstance(part, ToolCall) else text_of(part)
             if isinstance(text, str) and len(text) > limit:
-                yield at(seen, part), f"a string has more than {limit:,} characters"
+                yield at(message, part), f"a string has more than {limit:,} characters"
 
 
 _OPENAI = re.compile(r"(?:openai[/:])?(?:gpt-(?!oss)|chatgpt-|o\d|ft:gpt|codex)")

@@ -9,7 +9,7 @@ from holdfast.wire.blocks import ToolResult
 from holdfast.wire.converse import NAME as CONVERSE
 from holdfast.wire.converse import request
 from holdfast.wire.rules.common import at, blank, has_content
-from holdfast.wire.rules.rule import Context, Finding, Seen, rule
+from holdfast.wire.rules.rule import CheckedMessage, Context, Finding, rule
 
 B1 = rule(
     "B1",
@@ -21,7 +21,7 @@ B1 = rule(
 
 @B1.seam
 def every_call_is_answered_next(
-    before: Seen | None, after: Seen | None, context: Context
+    before: CheckedMessage | None, after: CheckedMessage | None, context: Context
 ) -> Iterator[Finding]:
     if before is None or not before.calls:
         return
@@ -41,7 +41,7 @@ B2 = rule(
 
 @B2.seam
 def every_result_follows_its_call(
-    before: Seen | None, after: Seen | None, context: Context
+    before: CheckedMessage | None, after: CheckedMessage | None, context: Context
 ) -> Iterator[Finding]:
     if after is None or not after.results:
         return
@@ -61,7 +61,7 @@ B3 = rule(
 
 
 @B3.ends
-def the_user_begins(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+def the_user_begins(messages: Sequence[CheckedMessage], context: Context) -> Iterator[Finding]:
     if messages and messages[0].role != "user":
         yield messages[0].place, "the conversation does not start with the user"
 
@@ -75,17 +75,19 @@ B4 = rule(
 
 
 @B4.message
-def text_is_not_blank(seen: Seen, context: Context) -> Iterator[Finding]:
-    if not seen.blocks:
-        yield (*seen.place, "content"), "the message is empty"
-    for block in seen.blocks:
+def text_is_not_blank(message: CheckedMessage, context: Context) -> Iterator[Finding]:
+    if not message.blocks:
+        yield (*message.place, "content"), "the message is empty"
+    for block in message.blocks:
         for part in block.parts if isinstance(block, ToolResult) else (block,):
             if blank(part):
-                yield at(seen, part), "the text is empty or only white space"
+                yield at(message, part), "the text is empty or only white space"
 
 
 @B4.body
-def messages_are_not_empty(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+def messages_are_not_empty(
+    messages: Sequence[CheckedMessage], context: Context
+) -> Iterator[Finding]:
     if not messages:
         yield context.list_place, "there is no message"
 
@@ -99,10 +101,10 @@ B5 = rule(
 
 
 @B5.message
-def errors_have_text(seen: Seen, context: Context) -> Iterator[Finding]:
-    for result in seen.results:
+def errors_have_text(message: CheckedMessage, context: Context) -> Iterator[Finding]:
+    for result in message.results:
         if result.is_error and not has_content(result):
-            yield at(seen, result), "the status is error, but the content is empty"
+            yield at(message, result), "the status is error, but the content is empty"
 
 
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
@@ -116,10 +118,10 @@ B6 = rule(
 
 
 @B6.message
-def ids_are_plain(seen: Seen, context: Context) -> Iterator[Finding]:
-    for call in seen.calls:
+def ids_are_plain(message: CheckedMessage, context: Context) -> Iterator[Finding]:
+    for call in message.calls:
         if not _ID.fullmatch(call.id):
-            yield at(seen, call), "the toolUseId must be 1 to 64 letters, digits, _, ., : and -"
+            yield at(message, call), "the toolUseId must be 1 to 64 letters, digits, _, ., : and -"
 
 
 B7 = rule(
@@ -131,6 +133,6 @@ B7 = rule(
 
 
 @B7.message
-def tools_are_configured(seen: Seen, context: Context) -> Iterator[Finding]:
-    if (seen.calls or seen.results) and not request(context.body)[0].get("toolConfig"):
-        yield seen.place, "tools are used, but there is no toolConfig"
+def tools_are_configured(message: CheckedMessage, context: Context) -> Iterator[Finding]:
+    if (message.calls or message.results) and not request(context.body)[0].get("toolConfig"):
+        yield message.place, "tools are used, but there is no toolConfig"

@@ -10,7 +10,7 @@ from holdfast.wire.blocks import ToolCall, ToolResult
 from holdfast.wire.gemini import NAME as GEMINI
 from holdfast.wire.gemini import SIGNATURES, tools
 from holdfast.wire.rules.common import at
-from holdfast.wire.rules.rule import Context, Finding, Seen, rule
+from holdfast.wire.rules.rule import CheckedMessage, Context, Finding, rule
 
 G1 = rule(
     "G1",
@@ -21,10 +21,10 @@ G1 = rule(
 
 
 @G1.message
-def responses_come_from_the_user(seen: Seen, context: Context) -> Iterator[Finding]:
-    if seen.role == "assistant":
-        for result in seen.results:
-            yield at(seen, result), "a function response stands in the model's turn"
+def responses_come_from_the_user(message: CheckedMessage, context: Context) -> Iterator[Finding]:
+    if message.role == "assistant":
+        for result in message.results:
+            yield at(message, result), "a function response stands in the model's turn"
 
 
 G2 = rule(
@@ -37,7 +37,9 @@ G2 = rule(
 
 
 @G2.ends
-def calls_follow_the_user(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+def calls_follow_the_user(
+    messages: Sequence[CheckedMessage], context: Context
+) -> Iterator[Finding]:
     # Consecutive contents of the model are one turn, so only the first can be wrong.
     if messages and messages[0].calls:
         yield messages[0].place, "the conversation begins with a function call"
@@ -52,22 +54,24 @@ G3 = rule(
 
 
 @G3.body
-def responses_match_the_calls(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+def responses_match_the_calls(
+    messages: Sequence[CheckedMessage], context: Context
+) -> Iterator[Finding]:
     calls: list[ToolCall] = []
-    for n, seen in enumerate(messages):
-        if seen.role == "assistant":
+    for n, message in enumerate(messages):
+        if message.role == "assistant":
             # Consecutive contents of the model are one turn.
             opens = n == 0 or messages[n - 1].role != "assistant"
-            calls = seen.calls if opens else [*calls, *seen.calls]
+            calls = message.calls if opens else [*calls, *message.calls]
             continue
-        answers = seen.results
+        answers = message.results
         # The API accepts plain text after a call, but never part of the responses.
         if answers and len(answers) != len(calls):
-            yield seen.place, f"{len(answers)} function responses to {len(calls)} calls"
+            yield message.place, f"{len(answers)} function responses to {len(calls)} calls"
         else:
-            given, wanted = {r.call_id for r in answers}, {call.id for call in calls}
-            if answers and "" not in given | wanted and given != wanted:
-                yield seen.place, "the responses have other ids than the calls"
+            response_ids, call_ids = {r.call_id for r in answers}, {call.id for call in calls}
+            if answers and "" not in response_ids | call_ids and response_ids != call_ids:
+                yield message.place, "the responses have other ids than the calls"
         calls = []
 
 
@@ -93,19 +97,19 @@ G4 = rule(
 
 
 @G4.message
-def parts_carry_data(seen: Seen, context: Context) -> Iterator[Finding]:
-    if unknown := seen.value.keys() - CONTENT_KEYS:
-        yield seen.place, f"the content has {len(unknown)} unknown fields"
-    if seen.value["parts"] == []:
-        yield (*seen.place, "parts"), "parts is empty"
-    for block in seen.blocks:
-        part = _part(seen.value, block.place)
+def parts_carry_data(message: CheckedMessage, context: Context) -> Iterator[Finding]:
+    if unknown := message.value.keys() - CONTENT_KEYS:
+        yield message.place, f"the content has {len(unknown)} unknown fields"
+    if message.value["parts"] == []:
+        yield (*message.place, "parts"), "parts is empty"
+    for block in message.blocks:
+        part = _part(message.value, block.place)
         if isinstance(part, list):
             continue  # recorded: the API accepts a list among the parts
         if not carries_data(part):
-            yield at(seen, block), "the part carries no data"
+            yield at(message, block), "the part carries no data"
         elif unknown := part.keys() - PART_KEYS:
-            yield at(seen, block), f"the part has {len(unknown)} unknown fields"
+            yield at(message, block), f"the part has {len(unknown)} unknown fields"
 
 
 def carries_data(part: Any) -> bool:
@@ -116,7 +120,9 @@ def carries_data(part: Any) -> bool:
 
 
 @G4.body
-def contents_are_not_empty(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+def contents_are_not_empty(
+    messages: Sequence[CheckedMessage], context: Context
+) -> Iterator[Finding]:
     if not messages:
         yield context.list_place, "there is no content"
 
@@ -131,17 +137,17 @@ G5 = rule(
 
 @G5.ends
 def current_turn_keeps_its_signatures(
-    messages: Sequence[Seen], context: Context
+    messages: Sequence[CheckedMessage], context: Context
 ) -> Iterator[Finding]:
     if not re.search(r"gemini-[3-9]", context.model):
         return
     for n in range(len(messages) - 1, -1, -1):
-        seen = messages[n]
-        if seen.role == "user" and not any(isinstance(b, ToolResult) for b in seen.blocks):
+        message = messages[n]
+        if message.role == "user" and not any(isinstance(b, ToolResult) for b in message.blocks):
             return  # the start of the current turn
-        calls = seen.calls
-        if calls and not _is_signed(_part(seen.value, calls[0].place)):
-            yield at(seen, calls[0]), "the function call has lost its thoughtSignature"
+        calls = message.calls
+        if calls and not _is_signed(_part(message.value, calls[0].place)):
+            yield at(message, calls[0]), "the function call has lost its thoughtSignature"
 
 
 def _part(value: Any, place: Sequence[str | int]) -> Any:
@@ -166,13 +172,17 @@ G6 = rule(
 
 
 @G6.ends
-def ending_is_not_the_models(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+def ending_is_not_the_models(
+    messages: Sequence[CheckedMessage], context: Context
+) -> Iterator[Finding]:
     if messages and messages[-1].role == "assistant" and "gemini-1" not in context.model:
         yield messages[-1].place, "the last turn is the model's"
 
 
 @G6.body
-def names_are_well_formed(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+def names_are_well_formed(
+    messages: Sequence[CheckedMessage], context: Context
+) -> Iterator[Finding]:
     for tool in tools(context.body):
         if not tool.hosted and not _NAME.fullmatch(tool.name):
             yield (

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from holdfast.wire.blocks import Opaque, ToolCall
 from holdfast.wire.openai_chat import NAME as CHAT
 from holdfast.wire.rules.common import at, long_strings, openai_answers
-from holdfast.wire.rules.rule import Context, Finding, Seen, rule
+from holdfast.wire.rules.rule import CheckedMessage, Context, Finding, rule
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -22,18 +22,20 @@ C1 = rule(
 
 
 @C1.body
-def every_call_is_answered_at_once(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
-    for n, seen in enumerate(messages):
+def every_call_is_answered_at_once(
+    messages: Sequence[CheckedMessage], context: Context
+) -> Iterator[Finding]:
+    for n, message in enumerate(messages):
         # The legacy function_call is answered by name or not at all.
-        made = [call for call in seen.calls if call.place != ("function_call",)]
-        if not made:
+        calls = [call for call in message.calls if call.place != ("function_call",)]
+        if not calls:
             continue
         answered: set[str] = set()
         for follower in messages[n + 1 : n + 1 + _run(messages, n + 1)]:
             answered.update(result.call_id for result in follower.results)
-        for call in made:
+        for call in calls:
             if call.id not in answered:
-                yield at(seen, call), "no tool message right behind answers the call"
+                yield at(message, call), "no tool message right behind answers the call"
 
 
 C2 = rule(
@@ -45,21 +47,23 @@ C2 = rule(
 
 
 @C2.body
-def every_result_follows_its_call(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
-    made: set[str] = set()
-    for seen in messages:
-        answers = seen.results
+def every_result_follows_its_call(
+    messages: Sequence[CheckedMessage], context: Context
+) -> Iterator[Finding]:
+    calls: set[str] = set()
+    for message in messages:
+        answers = message.results
         if not answers:
-            made = {call.id for call in seen.calls}
+            calls = {call.id for call in message.calls}
         for result in answers:
             # Recorded: Ollama accepts a result without an id.
             if not result.call_id and not openai_answers(context):
                 continue
-            if result.call_id not in made and seen.value["role"] == "tool":
-                yield at(seen, result), "no assistant message before it made this call"
+            if result.call_id not in calls and message.value["role"] == "tool":
+                yield at(message, result), "no assistant message before it made this call"
 
 
-def _run(messages: Sequence[Seen], start: int) -> int:
+def _run(messages: Sequence[CheckedMessage], start: int) -> int:
     """Return the number of consecutive tool messages from `start` on."""
     stop = start
     while stop < len(messages) and messages[stop].role == "tool":
@@ -76,13 +80,13 @@ C3 = rule(
 
 
 @C3.message
-def content_is_not_null(seen: Seen, context: Context) -> Iterator[Finding]:
-    if seen.value.get("content") is not None or not openai_answers(context):
+def content_is_not_null(message: CheckedMessage, context: Context) -> Iterator[Finding]:
+    if message.value.get("content") is not None or not openai_answers(context):
         return
     # Audio and refusals of an earlier answer replace its content.
     stands_in = ("tool_calls", "function_call", "audio", "refusal")
-    if not (seen.role == "assistant" and any(seen.value.get(key) for key in stands_in)):
-        yield (*seen.place, "content"), "the content is null"
+    if not (message.role == "assistant" and any(message.value.get(key) for key in stands_in)):
+        yield (*message.place, "content"), "the content is null"
 
 
 C4 = rule(
@@ -94,16 +98,18 @@ C4 = rule(
 
 
 @C4.message
-def calls_are_named(seen: Seen, context: Context) -> Iterator[Finding]:
-    if seen.value.get("tool_calls") == [] and openai_answers(context):
-        yield (*seen.place, "tool_calls"), "tool_calls is an empty list"
-    for call in seen.calls:
+def calls_are_named(message: CheckedMessage, context: Context) -> Iterator[Finding]:
+    if message.value.get("tool_calls") == [] and openai_answers(context):
+        yield (*message.place, "tool_calls"), "tool_calls is an empty list"
+    for call in message.calls:
         if not _NAME.fullmatch(call.name) and openai_answers(context):
-            yield at(seen, call), "the function's name must be 1 to 64 letters, digits, _ and -"
+            yield at(message, call), "the function's name must be 1 to 64 letters, digits, _ and -"
 
 
 @C4.body
-def messages_and_tools_are_named(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+def messages_and_tools_are_named(
+    messages: Sequence[CheckedMessage], context: Context
+) -> Iterator[Finding]:
     if not messages:
         yield context.list_place, "there is no message"
     for n, name in _tool_names(context):
@@ -133,21 +139,23 @@ C5 = rule(
 
 
 @C5.message
-def calls_are_within_bounds(seen: Seen, context: Context) -> Iterator[Finding]:
-    made = [
+def calls_are_within_bounds(message: CheckedMessage, context: Context) -> Iterator[Finding]:
+    calls = [
         b
-        for b in seen.blocks
+        for b in message.blocks
         if isinstance(b, (ToolCall, Opaque)) and b.place[:1] == ("tool_calls",)
     ]
-    if len(made) > MOST_TOOLS:
-        yield (*seen.place, "tool_calls"), "there are more than 128 calls in one message"
-    for call in seen.calls:
+    if len(calls) > MOST_TOOLS:
+        yield (*message.place, "tool_calls"), "there are more than 128 calls in one message"
+    for call in message.calls:
         if len(call.id) > _LONGEST_ID and openai_answers(context):
-            yield (*at(seen, call), "id"), "the id has more than 40 characters"
+            yield (*at(message, call), "id"), "the id has more than 40 characters"
 
 
 @C5.body
-def tools_are_within_bounds(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+def tools_are_within_bounds(
+    messages: Sequence[CheckedMessage], context: Context
+) -> Iterator[Finding]:
     offered = context.body.get("tools")
     many = isinstance(offered, list) and len(offered) > MOST_TOOLS
     if many and openai_answers(context):
@@ -166,8 +174,8 @@ C6 = rule(
 
 
 @C6.message
-def strings_are_within_bounds(seen: Seen, context: Context) -> Iterator[Finding]:
-    yield from long_strings(seen, _LONGEST_OLD if _OLD.match(context.model) else _LONGEST)
+def strings_are_within_bounds(message: CheckedMessage, context: Context) -> Iterator[Finding]:
+    yield from long_strings(message, _LONGEST_OLD if _OLD.match(context.model) else _LONGEST)
 
 
 C7 = rule(
@@ -179,7 +187,7 @@ C7 = rule(
 
 
 @C7.message
-def result_is_one_string(seen: Seen, context: Context) -> Iterator[Finding]:
-    a_list = isinstance(seen.value.get("content"), list)
-    if a_list and seen.role == "tool" and context.model.startswith("deepseek"):
-        yield (*seen.place, "content"), "the content is a list of parts"
+def result_is_one_string(message: CheckedMessage, context: Context) -> Iterator[Finding]:
+    a_list = isinstance(message.value.get("content"), list)
+    if a_list and message.role == "tool" and context.model.startswith("deepseek"):
+        yield (*message.place, "content"), "the content is a list of parts"

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.wire.openai_responses import NAME as RESPONSES
 from holdfast.wire.rules.common import at, long_strings, openai_answers
-from holdfast.wire.rules.rule import Context, Finding, Seen, rule
+from holdfast.wire.rules.rule import CheckedMessage, Context, Finding, rule
 
 R1 = rule(
     "R1",
@@ -19,28 +19,32 @@ R1 = rule(
 
 
 @R1.body
-def calls_and_outputs_are_paired(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
-    call_ids = {call.id for seen in messages for call in seen.calls}
-    answered = {result.call_id for seen in messages for result in seen.results}
+def calls_and_outputs_are_paired(
+    messages: Sequence[CheckedMessage], context: Context
+) -> Iterator[Finding]:
+    call_ids = {call.id for message in messages for call in message.calls}
+    answered = {result.call_id for message in messages for result in message.results}
     elsewhere = _continues(messages, context)
-    for seen in messages:
-        for call in seen.calls:
+    for message in messages:
+        for call in message.calls:
             if call.id not in answered:
-                yield at(seen, call), "no output answers the call"
-        for result in seen.results:
+                yield at(message, call), "no output answers the call"
+        for result in message.results:
             if result.call_id not in call_ids and not elsewhere:
-                yield at(seen, result), "no call has this call_id"
+                yield at(message, result), "no call has this call_id"
 
 
-def _continues(messages: Sequence[Seen], context: Context) -> bool:
+def _continues(messages: Sequence[CheckedMessage], context: Context) -> bool:
     """Return whether the provider stores earlier items, which may contain the calls."""
     if context.body.get("previous_response_id") or context.body.get("conversation"):
         return True
-    return any(_kind(seen) == "item_reference" for seen in messages)
+    return any(_kind(message) == "item_reference" for message in messages)
 
 
-def _kind(seen: Seen) -> str:
-    return "message" if isinstance(seen.value, str) else str(seen.value.get("type", "message"))
+def _kind(message: CheckedMessage) -> str:
+    return (
+        "message" if isinstance(message.value, str) else str(message.value.get("type", "message"))
+    )
 
 
 R2 = rule(
@@ -53,7 +57,7 @@ R2 = rule(
 
 @R2.seam
 def reasoning_leads_to_an_item(
-    before: Seen | None, after: Seen | None, context: Context
+    before: CheckedMessage | None, after: CheckedMessage | None, context: Context
 ) -> Iterator[Finding]:
     if before is None or _kind(before) != "reasoning":
         return
@@ -71,14 +75,16 @@ R3 = rule(
 
 
 @R3.message
-def nothing_refers_to_unstored_items(seen: Seen, context: Context) -> Iterator[Finding]:
+def nothing_refers_to_unstored_items(
+    message: CheckedMessage, context: Context
+) -> Iterator[Finding]:
     if context.body.get("store") is not False:
         return
-    kind = _kind(seen)
+    kind = _kind(message)
     if kind == "item_reference":
-        yield seen.place, "the item refers to a response that was not stored"
-    elif kind == "reasoning" and seen.value.get("id") and not _is_whole(seen.value):
-        yield seen.place, "the reasoning item has no encrypted_content"
+        yield message.place, "the item refers to a response that was not stored"
+    elif kind == "reasoning" and message.value.get("id") and not _is_whole(message.value):
+        yield message.place, "the reasoning item has no encrypted_content"
 
 
 def _is_whole(reasoning: dict[str, Any]) -> bool:
@@ -99,17 +105,17 @@ R4 = rule(
 
 
 @R4.message
-def ids_are_well_formed(seen: Seen, context: Context) -> Iterator[Finding]:
-    if isinstance(seen.value, str) or not openai_answers(context):
+def ids_are_well_formed(message: CheckedMessage, context: Context) -> Iterator[Finding]:
+    if isinstance(message.value, str) or not openai_answers(context):
         return
     for key in ("id", "call_id"):
-        value = seen.value.get(key)
+        value = message.value.get(key)
         if isinstance(value, str) and not _ID.fullmatch(value):
-            yield (*seen.place, key), f"the {key} must be 1 to 64 letters, digits, _ and -"
-    prefix = _PREFIXES.get(_kind(seen))
-    item_id = seen.value.get("id")
+            yield (*message.place, key), f"the {key} must be 1 to 64 letters, digits, _ and -"
+    prefix = _PREFIXES.get(_kind(message))
+    item_id = message.value.get("id")
     if prefix and isinstance(item_id, str) and not item_id.startswith(prefix):
-        yield (*seen.place, "id"), f"the id must begin with {prefix}"
+        yield (*message.place, "id"), f"the id must begin with {prefix}"
 
 
 _LONGEST = 10_485_760
@@ -124,12 +130,12 @@ R5 = rule(
 
 
 @R5.message
-def strings_are_within_bounds(seen: Seen, context: Context) -> Iterator[Finding]:
-    yield from long_strings(seen, _LONGEST)
+def strings_are_within_bounds(message: CheckedMessage, context: Context) -> Iterator[Finding]:
+    yield from long_strings(message, _LONGEST)
 
 
 @R5.body
-def input_is_not_empty(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+def input_is_not_empty(messages: Sequence[CheckedMessage], context: Context) -> Iterator[Finding]:
     elsewhere = ("prompt", "previous_response_id", "conversation")
     if not messages and not any(context.body.get(key) for key in elsewhere):
         yield context.list_place, "there is no item"

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from holdfast.wire.blocks import Block, Role, ToolCall, ToolResult
-from holdfast.wire.pointing import Place, dotted
+from holdfast.wire.json_places import Place, dotted
 
 Finding = tuple[Place, str]
 """Place and description of a violation."""
@@ -30,7 +30,7 @@ class Violation(msgspec.Struct, frozen=True):
     """Description of the problem, without content."""
 
 
-class Seen:
+class CheckedMessage:
     """A message as rules read it."""
 
     __slots__ = ("blocks", "calls", "place", "results", "role", "value")
@@ -74,7 +74,7 @@ class Rule(msgspec.Struct, frozen=True):
     """Source of the rule: vendor documentation or a public issue."""
 
     def message(self, check: Check) -> Check:
-        """Register a check of one message: `check(seen, context)`."""
+        """Register a check of one message: `check(message, context)`."""
         return self._attach("message", check)
 
     def seam(self, check: Check) -> Check:
@@ -109,7 +109,7 @@ def rule(rule_id: str, dialect: str, text: str, *, source: str) -> Rule:
     return new_rule
 
 
-def check_all(messages: Sequence[Seen], context: Context) -> Iterator[Violation]:
+def check_all(messages: Sequence[CheckedMessage], context: Context) -> Iterator[Violation]:
     """Run every rule of the dialect."""
     yield from check_at(
         messages, context, touched=range(len(messages)), seams=range(len(messages) + 1)
@@ -120,7 +120,7 @@ def check_all(messages: Sequence[Seen], context: Context) -> Iterator[Violation]
 
 
 def check_at(
-    messages: Sequence[Seen],
+    messages: Sequence[CheckedMessage],
     context: Context,
     *,
     touched: Collection[int],
@@ -132,9 +132,9 @@ def check_at(
     """
     local = _checks.get((context.dialect, "message"), ())
     for n in touched:
-        seen = messages[n]
+        checked = messages[n]
         for rule_id, check in local:
-            for place, message in check(seen, context):
+            for place, message in check(checked, context):
                 yield Violation(rule_id, dotted(place), message)
     between = _checks.get((context.dialect, "seam"), ())
     for n in seams if between else ():

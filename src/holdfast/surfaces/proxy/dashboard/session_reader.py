@@ -29,7 +29,7 @@ from holdfast.surfaces.proxy.dashboard.sessions_page import SessionShown, Weight
 from holdfast.surfaces.proxy.dashboard.tenant_reader import TenantReader
 from holdfast.surfaces.proxy.dashboard.views import turn_rows, turns_of_edits
 from holdfast.wire import Conversation
-from holdfast.wire.responses import Kept
+from holdfast.wire.responses import HiddenTurn
 
 TURNS = 50
 """Turns on the page of a session."""
@@ -255,7 +255,7 @@ class SessionReader:
 def _opened_in(unseen: bytes) -> list[OpenedPart]:
     """Return the model's openings; nothing if they were not stored, or were removed."""
     try:
-        kept = msgspec.json.decode(unseen, type=Kept)
+        kept = msgspec.json.decode(unseen, type=HiddenTurn)
     except msgspec.DecodeError:
         return []
     return [

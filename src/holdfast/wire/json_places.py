@@ -45,7 +45,7 @@ def place_at(raw: bytes, offset: int) -> Place:
 
 def places_at(raw: bytes, offsets: list[int]) -> list[Place]:
     """Return the distinct places of ascending offsets; the root if the scan limit is reached."""
-    trail = _Trail()
+    trail = _TokenTrail()
     places: list[Place] = []
     passed = 0
     tokens = _TOKEN.finditer(raw, 0, offsets[-1] + 1)
@@ -63,7 +63,7 @@ def places_at(raw: bytes, offsets: list[int]) -> list[Place]:
 
 def duplicate_place(raw: bytes) -> Place:
     """Return the place of the first repeated key of an object."""
-    trail = _Trail()
+    trail = _TokenTrail()
     open_keys: list[set[str]] = []  # the keys of every open object
     for match in islice(_TOKEN.finditer(raw), _MOST_TOKENS):
         token = match.group()
@@ -80,7 +80,7 @@ def duplicate_place(raw: bytes) -> Place:
     return ()
 
 
-class _Trail:
+class _TokenTrail:
     """The current place of a token scan; broken JSON does not stop it."""
 
     def __init__(self) -> None:

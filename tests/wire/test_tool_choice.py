@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.wire import read, validate, write
-from holdfast.wire.withdrawing import withdraw
+from holdfast.wire.tool_choice import forbid_tools
 
 HI = [{"role": "user", "content": "Hi"}]
 
@@ -100,7 +100,7 @@ BOTH = ("look_up", "expand_ref")
 def test_a_tool_is_withdrawn_in_the_dialects_own_words(
     dialect: str, body: dict[str, Any], expected: Any
 ) -> None:
-    withdrawn = withdraw(read(json.dumps(body).encode(), dialect), ours)
+    withdrawn = forbid_tools(read(json.dumps(body).encode(), dialect), ours)
     value = json.loads(write(withdrawn))
     key = "toolConfig" if dialect == "gemini" else "tool_choice"
     assert value.pop(key) == expected

@@ -8,9 +8,9 @@ from typing import Any
 
 from holdfast.wire.anthropic import NAME as ANTHROPIC
 from holdfast.wire.blocks import Thinking, ToolResult
-from holdfast.wire.pointing import Place
+from holdfast.wire.json_places import Place
 from holdfast.wire.rules.common import at
-from holdfast.wire.rules.rule import Context, Finding, Seen, rule
+from holdfast.wire.rules.rule import CheckedMessage, Context, Finding, rule
 
 A11 = rule(
     "A11",
@@ -22,17 +22,19 @@ A11 = rule(
 
 
 @A11.ends
-def open_turn_keeps_its_thinking(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+def open_turn_keeps_its_thinking(
+    messages: Sequence[CheckedMessage], context: Context
+) -> Iterator[Finding]:
     thinking = context.body.get("thinking")
     if not (isinstance(thinking, dict) and thinking.get("type") == "enabled" and messages):
         return
     if not any(isinstance(block, ToolResult) for block in messages[-1].blocks):
         return
     for n in range(len(messages) - 1, -1, -1):
-        seen = messages[n]
-        if seen.role == "assistant" and (n == 0 or messages[n - 1].role != "assistant"):
-            if not (seen.blocks and isinstance(seen.blocks[0], Thinking)):
-                yield seen.place, "thinking is on, but this turn does not start with thinking"
+        message = messages[n]
+        if message.role == "assistant" and (n == 0 or messages[n - 1].role != "assistant"):
+            if not (message.blocks and isinstance(message.blocks[0], Thinking)):
+                yield message.place, "thinking is on, but this turn does not start with thinking"
             return
 
 
@@ -45,17 +47,19 @@ A12 = rule(
 
 
 @A12.ends
-def latest_thinking_is_signed(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+def latest_thinking_is_signed(
+    messages: Sequence[CheckedMessage], context: Context
+) -> Iterator[Finding]:
     for n in range(len(messages) - 1, -1, -1):
-        seen = messages[n]
-        if seen.role != "assistant":
+        message = messages[n]
+        if message.role != "assistant":
             continue
-        for block in seen.blocks:
+        for block in message.blocks:
             if isinstance(block, Thinking):
-                part = seen.value["content"][block.place[-1]]
+                part = message.value["content"][block.place[-1]]
                 proof = part.get("signature" if part["type"] == "thinking" else "data")
                 if not (isinstance(proof, str) and proof):
-                    yield at(seen, block), "the thinking block has lost its signature"
+                    yield at(message, block), "the thinking block has lost its signature"
         return
 
 
@@ -69,7 +73,9 @@ A15 = rule(
 
 
 @A15.body
-def thinking_budget_is_legal(messages: Sequence[Seen], context: Context) -> Iterator[Finding]:
+def thinking_budget_is_legal(
+    messages: Sequence[CheckedMessage], context: Context
+) -> Iterator[Finding]:
     body = context.body
     thinking = body.get("thinking")
     if not (isinstance(thinking, dict) and thinking.get("type") == "enabled"):
@@ -117,7 +123,7 @@ A17 = rule(
 
 @A17.body
 def thinking_is_not_missing_in_the_middle(
-    messages: Sequence[Seen], context: Context
+    messages: Sequence[CheckedMessage], context: Context
 ) -> Iterator[Finding]:
     thinking = context.body.get("thinking")
     # Adaptive thinking may omit thinking in a turn; with thinking enabled, every turn has some.
@@ -126,22 +132,22 @@ def thinking_is_not_missing_in_the_middle(
     if not has_preserved_thinking(context.model) or drops_what_is_bound(thinking):
         return
     thought = False
-    bare: list[Seen] = []
+    bare: list[CheckedMessage] = []
     """First messages of turns without thinking since a turn with thinking."""
     for turn in _answers(messages):
-        if any(isinstance(block, Thinking) for seen in turn for block in seen.blocks):
-            yield from ((seen.place, "this turn has lost its thinking") for seen in bare)
+        if any(isinstance(block, Thinking) for message in turn for block in message.blocks):
+            yield from ((message.place, "this turn has lost its thinking") for message in bare)
             thought, bare = True, []
         elif thought and turn:
             bare.append(turn[0])
 
 
-def _answers(messages: Sequence[Seen]) -> list[list[Seen]]:
+def _answers(messages: Sequence[CheckedMessage]) -> list[list[CheckedMessage]]:
     """Return the assistant's messages between questions, including its calls."""
-    turns: list[list[Seen]] = [[]]
-    for seen in messages:
-        if seen.role == "assistant":
-            turns[-1].append(seen)
-        elif seen.role == "user" and not seen.results:
+    turns: list[list[CheckedMessage]] = [[]]
+    for message in messages:
+        if message.role == "assistant":
+            turns[-1].append(message)
+        elif message.role == "user" and not message.results:
             turns.append([])
     return turns

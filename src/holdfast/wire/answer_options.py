@@ -13,7 +13,7 @@ import msgspec
 from holdfast.wire.values import first, inner, take
 
 
-class Wishes(msgspec.Struct, kw_only=True):
+class AnswerOptions(msgspec.Struct, kw_only=True):
     """Answer options in dialect-independent form; None means not requested."""
 
     json: bool = False
@@ -69,13 +69,13 @@ def present(body: Any, names: Iterable[str]) -> dict[str, Any]:
 # --- reading -----------------------------------------------------------------------------------
 
 
-def read_wishes(body: Any, dialect: str) -> Wishes:
+def read_answer_options(body: Any, dialect: str) -> AnswerOptions:
     """Return the answer options of a request; `body` is `Conversation.rest`."""
     reader = _READERS.get(dialect)
-    return reader(body) if reader else Wishes()
+    return reader(body) if reader else AnswerOptions()
 
 
-def _formed(wishes: Wishes, form: dict[str, Any]) -> None:
+def _formed(wishes: AnswerOptions, form: dict[str, Any]) -> None:
     """Read OpenAI's or Anthropic's answer format, in which the schema is beside the type."""
     wishes.json = form.get("type") in ("json_schema", "json_object")
     if form.get("type") == "json_schema":
@@ -84,8 +84,8 @@ def _formed(wishes: Wishes, form: dict[str, Any]) -> None:
         wishes.strict = form.get("strict") if isinstance(form.get("strict"), bool) else None
 
 
-def _from_chat(body: Any) -> Wishes:
-    wishes = Wishes(plain=present(body, (*CHAT_ONLY, *OPENAI_BOTH)))
+def _from_chat(body: Any) -> AnswerOptions:
+    wishes = AnswerOptions(plain=present(body, (*CHAT_ONLY, *OPENAI_BOTH)))
     form = inner(body, "response_format")
     _formed(wishes, {**inner(form, "json_schema"), "type": form.get("type")})
     wishes.effort = take(body, "reasoning_effort") or None
@@ -96,8 +96,8 @@ def _from_chat(body: Any) -> Wishes:
     return wishes
 
 
-def _from_responses(body: Any) -> Wishes:
-    wishes = Wishes(plain=present(body, OPENAI_BOTH))
+def _from_responses(body: Any) -> AnswerOptions:
+    wishes = AnswerOptions(plain=present(body, OPENAI_BOTH))
     _formed(wishes, inner(body, "text", "format"))
     wishes.effort = take(body, "reasoning", "effort") or None
     wishes.thoughts = bool(take(body, "reasoning", "summary"))
@@ -108,8 +108,8 @@ def _from_responses(body: Any) -> Wishes:
     return wishes
 
 
-def _from_anthropic(body: Any) -> Wishes:
-    wishes = Wishes(plain=present(body, ("top_k",)))
+def _from_anthropic(body: Any) -> AnswerOptions:
+    wishes = AnswerOptions(plain=present(body, ("top_k",)))
     _formed(wishes, inner(body, "output_config", "format") or inner(body, "output_format"))
     thinking = inner(body, "thinking")
     if thinking.get("type") in ("enabled", "adaptive"):
@@ -126,12 +126,12 @@ def _from_anthropic(body: Any) -> Wishes:
     return wishes
 
 
-def _from_gemini(body: Any) -> Wishes:
+def _from_gemini(body: Any) -> AnswerOptions:
     request = inner(body, "generateContentRequest") or body
     config = first(request, "generationConfig", "generation_config")
     config = config if isinstance(config, dict) else {}
     names = {common: native for common, native in GEMINI_NAMES.items() if native in config}
-    wishes = Wishes(plain={common: config[native] for common, native in names.items()})
+    wishes = AnswerOptions(plain={common: config[native] for common, native in names.items()})
     wishes.json = config.get("responseMimeType") == "application/json"
     schema = first(config, "responseJsonSchema", "responseSchema")
     if isinstance(schema, dict):
@@ -179,7 +179,7 @@ GEMINI_CONFIG = frozenset(
 """Fields of `generationConfig` that are read, here or with the common parameters."""
 
 
-_READERS: dict[str, Callable[[Any], Wishes]] = {
+_READERS: dict[str, Callable[[Any], AnswerOptions]] = {
     "openai-chat": _from_chat,
     "openai-responses": _from_responses,
     "anthropic": _from_anthropic,

@@ -15,9 +15,9 @@ from holdfast.wire import anthropic
 from holdfast.wire.blocks import Tool
 from holdfast.wire.conversation import Conversation
 from holdfast.wire.message import Message
-from holdfast.wire.running import RunningNote
+from holdfast.wire.prefix_values import PrefixNote
 from holdfast.wire.strict import encode, fields, items
-from holdfast.wire.tools import claude_since, relisted
+from holdfast.wire.tools import claude_since, with_tool_list
 
 _MARK = "defer_loading"
 _REFERENCE = "tool_reference"
@@ -39,22 +39,22 @@ Holdfast adds.
 
 def loads_tools(conversation: Conversation, model: str) -> bool:
     """Return whether the request's tools can be deferred: an Anthropic model that supports it."""
-    known = conversation.dialect == "anthropic" and claude_since(model, _FIRST)
-    return known and len(conversation.tools) <= _MOST_TOOLS
+    is_supported = conversation.dialect == "anthropic" and claude_since(model, _FIRST)
+    return is_supported and len(conversation.tools) <= _MOST_TOOLS
 
 
-def held_back(conversation: Conversation) -> frozenset[str]:
+def deferred_names(conversation: Conversation) -> frozenset[str]:
     """Return the names of the deferred tools."""
     frame, mark = conversation.frame, _MARK.encode()
     if conversation.dialect != "anthropic" or (mark not in frame.head and mark not in frame.tail):
         return frozenset()
-    listed = conversation.rest.get("tools")
+    definitions = conversation.rest.get("tools")
     return frozenset(
-        tool.name for tool in conversation.tools if listed[tool.place[-1]].get(_MARK) is True
+        tool.name for tool in conversation.tools if definitions[tool.place[-1]].get(_MARK) is True
     )
 
 
-def hold_back(conversation: Conversation, tools: Collection[Tool]) -> Conversation:
+def defer_tools(conversation: Conversation, tools: Collection[Tool]) -> Conversation:
     """Return the request with some tools deferred; others keep their bytes, and all their order.
 
     Cache breakpoints are removed from deferred tools: the API rejects them there, because these
@@ -64,18 +64,18 @@ def hold_back(conversation: Conversation, tools: Collection[Tool]) -> Conversati
 
     def marked(listed: bytes) -> bytes:
         entries = enumerate(items(listed))
-        return encode([_marked(entry) if n in places else entry for n, entry in entries])
+        return encode([_mark_deferred(entry) if n in places else entry for n, entry in entries])
 
-    return relisted(conversation, marked)
+    return with_tool_list(conversation, marked)
 
 
-def _marked(entry: msgspec.Raw) -> dict[str, Any]:
+def _mark_deferred(entry: msgspec.Raw) -> dict[str, Any]:
     members: dict[str, Any] = fields(entry)
     members.pop("cache_control", None)
     return {**members, _MARK: True}
 
 
-def loaded(conversation: Conversation) -> frozenset[str]:
+def loaded_names(conversation: Conversation) -> frozenset[str]:
     """Return the names of the tools that messages have loaded."""
     return _LOADED.over(conversation)
 
@@ -94,23 +94,25 @@ def with_references(message: Message, names: Mapping[str, Sequence[str]]) -> Mes
 
 def _with_loaded(names: frozenset[str], messages: Sequence[Message]) -> frozenset[str]:
     mark = _REFERENCE.encode()
-    new = (name for m in messages if m.holds(mark) for name in _referred(m.parsed["content"]))
+    new = (
+        name for m in messages if m.holds(mark) for name in _referenced_names(m.parsed["content"])
+    )
     return names.union(new)
 
 
-def _referred(content: Any) -> list[str]:
+def _referenced_names(content: Any) -> list[str]:
     """Return the names of all tools that a content references, in results and additions."""
     names: list[str] = []
-    waiting = [content]
-    while waiting:
-        value = waiting.pop()
+    pending = [content]
+    while pending:
+        value = pending.pop()
         if isinstance(value, list):
-            waiting.extend(value)
+            pending.extend(value)
         elif isinstance(value, dict) and value.get("type") == _REFERENCE:
             names.append(str(value.get("tool_name") or value.get("name")))
         elif isinstance(value, dict):
-            waiting.extend(value.get(key) for key in ("content", "tool_references", "tool"))
+            pending.extend(value.get(key) for key in ("content", "tool_references", "tool"))
     return names
 
 
-_LOADED: RunningNote[frozenset[str]] = RunningNote("loaded tools", frozenset(), _with_loaded)
+_LOADED: PrefixNote[frozenset[str]] = PrefixNote("loaded tools", frozenset(), _with_loaded)

@@ -23,7 +23,7 @@ content.
 """
 
 
-class Spent(msgspec.Struct, frozen=True, kw_only=True):
+class ResponseUsage(msgspec.Struct, frozen=True, kw_only=True):
     """Usage of a response in tokens; None for counts that the provider did not report."""
 
     input: int | None = None
@@ -76,7 +76,7 @@ class ModelStops(msgspec.Struct, frozen=True):
 class UsageReported(msgspec.Struct, frozen=True):
     """Usage so far; replaced by a later report."""
 
-    spent: Spent
+    spent: ResponseUsage
 
 
 class AnswerFails(msgspec.Struct, frozen=True):
@@ -113,7 +113,7 @@ class AnswerBlock(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-class WholeAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class CompleteAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """A complete response in dialect-independent form."""
 
     id: str
@@ -124,7 +124,7 @@ class WholeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     blocks: tuple[AnswerBlock, ...] = ()
     stop: Stop = "end"
     sequence: str | None = None
-    usage: Spent = Spent()
+    usage: ResponseUsage = ResponseUsage()
 
     @property
     def calls(self) -> bool:
@@ -202,8 +202,8 @@ def bare_id(name: str) -> str:
 
 def call_id(answer_id: str, number: int, name: str, arguments: str = "") -> str:
     """Return a deterministic id for a call without one."""
-    told = "\0".join((answer_id, str(number), name, arguments))
-    return f"call_{sha256(told.encode(errors='replace')).hexdigest()[:24]}"
+    seed = "\0".join((answer_id, str(number), name, arguments))
+    return f"call_{sha256(seed.encode(errors='replace')).hexdigest()[:24]}"
 
 
 class Losses:

@@ -25,19 +25,19 @@ LOOK_BACK = 64
 MOVING = 8
 
 
-class _Known(NamedTuple, Generic[T]):
+class _KnownPrefix(NamedTuple, Generic[T]):
     messages: tuple[Message, ...]
     value: T
 
 
-class RunningNote(Generic[T]):
+class PrefixNote(Generic[T]):
     """A kind of value over consecutive messages, extended from the value of a prefix."""
 
     def __init__(self, name: str, start: T, add: Add[T]) -> None:
         self._start = start
         self.add = add
         # By number of messages, for two lists that share a message: asked and sent.
-        self._values: KeyedNote[_Known[T]] = KeyedNote(name, most=2, lasting=False)
+        self._values: KeyedNote[_KnownPrefix[T]] = KeyedNote(name, most=2, lasting=False)
 
     def over(
         self, conversation: Conversation, key: Hashable = None, add: Add[T] | None = None
@@ -58,7 +58,7 @@ class RunningNote(Generic[T]):
         return value
 
     def _put(self, messages: tuple[Message, ...], key: Hashable, value: T) -> T:
-        self._values.put(messages[-1], (len(messages), key), _Known(messages, value))
+        self._values.put(messages[-1], (len(messages), key), _KnownPrefix(messages, value))
         return value
 
     def _earlier(self, conversation: Conversation, key: Hashable) -> tuple[int, T]:

@@ -12,17 +12,17 @@ from holdfast.wire.gemini import SIGNATURES as SIGNED
 from holdfast.wire.responses.gemini import whole_calls
 from holdfast.wire.responses.shared import dicts, text
 from holdfast.wire.responses.sse import write_event
-from holdfast.wire.responses.translating.pieces import (
+from holdfast.wire.responses.translation.pieces import (
     AnswerBlock,
     BlockBegins,
+    CompleteAnswer,
     Losses,
     Piece,
     Stop,
     UsageReported,
-    WholeAnswer,
     call_id,
 )
-from holdfast.wire.responses.translating.reader import (
+from holdfast.wire.responses.translation.reader import (
     CITATIONS,
     LOGPROBS,
     SIGNATURES,
@@ -30,7 +30,7 @@ from holdfast.wire.responses.translating.reader import (
     AnswerWriter,
     failure,
 )
-from holdfast.wire.responses.translating.usages import from_gemini, to_gemini
+from holdfast.wire.responses.translation.usages import from_gemini, to_gemini
 from holdfast.wire.strict import encode
 from holdfast.wire.values import as_json, inner, take
 
@@ -138,12 +138,12 @@ _STOP_NAMES: dict[Stop, str] = {
 }
 
 
-def whole(answer: WholeAnswer) -> dict[str, Any]:
+def whole(answer: CompleteAnswer) -> dict[str, Any]:
     """Return a complete response."""
     return _ending(answer, [_part(block) for block in answer.blocks])
 
 
-def _ending(answer: WholeAnswer, parts: list[Any]) -> dict[str, Any]:
+def _ending(answer: CompleteAnswer, parts: list[Any]) -> dict[str, Any]:
     # An empty list of parts makes google-genai's chats forget the turn; Gemini sends empty text.
     chunk = _chunk(answer, parts or [{"text": ""}])
     chunk["candidates"][0]["finishReason"] = _STOP_NAMES[answer.stop]
@@ -151,7 +151,7 @@ def _ending(answer: WholeAnswer, parts: list[Any]) -> dict[str, Any]:
     return chunk
 
 
-def _chunk(answer: WholeAnswer, parts: list[Any]) -> dict[str, Any]:
+def _chunk(answer: CompleteAnswer, parts: list[Any]) -> dict[str, Any]:
     candidate = {"content": {"role": "model", "parts": parts}, "index": 0}
     return {"candidates": [candidate], "modelVersion": answer.model, "responseId": answer.id}
 
@@ -170,7 +170,7 @@ def _words(kind: str, text: str) -> dict[str, Any]:
 class GeminiWriter(AnswerWriter):
     """Writes text immediately and calls when they are complete."""
 
-    def begin(self, answer: WholeAnswer) -> list[bytes]:
+    def begin(self, answer: CompleteAnswer) -> list[bytes]:
         """Start a response; Gemini has no start event."""
         self._answer = answer
         self._kind = "text"
@@ -195,7 +195,7 @@ class GeminiWriter(AnswerWriter):
             self._calls.append(_part(block))
         return []
 
-    def end(self, answer: WholeAnswer) -> list[bytes]:
+    def end(self, answer: CompleteAnswer) -> list[bytes]:
         """Return the last chunk, with waiting calls, stop reason and usage."""
         return [write_event(encode(_ending(answer, self._calls)))]
 

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.wire import Message, read, validate
 from holdfast.wire import write as wire_write
-from holdfast.wire.responses import Call, Hop, Kept, rejoin, split
+from holdfast.wire.responses import HiddenTurn, Hop, ModelCall, rejoin, split
 from holdfast.wire.responses.marks import with_marks
 from tests.wire.responses.streams import HIDDEN, hidden
 
@@ -61,8 +61,8 @@ CASES = [(ids, c) for ids in (False, True) for c in CHANGES if not (ids and c ==
 @pytest.mark.parametrize(("ids", "change"), CASES)
 def test_gemini_gets_its_turn_back_whatever_the_client_made_of_ids(ids: bool, change: str) -> None:
     turn = gemini_turn(ids)
-    opened = Call("g0" if ids else "", HIDDEN, "{}")
-    answer = Kept((Hop(turn, ((opened, "opened"),)),), index=1)
+    opened = ModelCall("g0" if ids else "", HIDDEN, "{}")
+    answer = HiddenTurn((Hop(turn, ((opened, "opened"),)),), index=1)
     whole = rejoin(read(gemini_request(turn, change), "gemini"), [answer], hidden)
     assert validate(wire_write(whole), "gemini", MODEL) == []
     assert whole.messages[1].raw == turn[0]
@@ -77,8 +77,10 @@ def test_results_under_the_clients_own_ids_answer_calls_without_ids(order: str) 
     uses = [{"functionCall": {"name": "look_up", "args": {"n": n}}} for n in (1, 2)]
     opening = {"role": "model", "parts": [{"functionCall": {"name": HIDDEN, "args": {}}}]}
     turn = json.dumps({"role": "model", "parts": uses}).encode()
-    opened = Call("", HIDDEN, "{}")
-    answer = Kept((Hop((json.dumps(opening).encode(),), ((opened, "opened"),)), Hop((turn,), ())))
+    opened = ModelCall("", HIDDEN, "{}")
+    answer = HiddenTurn(
+        (Hop((json.dumps(opening).encode(),), ((opened, "opened"),)), Hop((turn,), ()))
+    )
     seen = json.loads(turn)
     results = []
     for n, part in enumerate(seen["parts"]):
@@ -100,7 +102,7 @@ def test_results_under_the_clients_own_ids_answer_calls_without_ids(order: str) 
 
 def test_a_gemini_turn_with_other_ids_is_another_turn() -> None:
     turn = gemini_turn(ids=True)
-    answer = Kept((Hop(turn, ((Call("g0", HIDDEN, "{}"), "opened"),)),), index=1)
+    answer = HiddenTurn((Hop(turn, ((ModelCall("g0", HIDDEN, "{}"), "opened"),)),), index=1)
     body = gemini_request(turn, "invents")
     assert wire_write(rejoin(read(body, "gemini"), [answer], hidden)) == body
 
@@ -161,7 +163,7 @@ def test_cache_marks_of_the_client_stand_on_the_turn_that_comes_back(
     on: tuple[str, ...], expected: list[str]
 ) -> None:
     turn = anthropic_turn(LOOK_UP)
-    answer = Kept((Hop(turn, ((Call("h1", HIDDEN, "{}"), "opened"),)),), index=1)
+    answer = HiddenTurn((Hop(turn, ((ModelCall("h1", HIDDEN, "{}"), "opened"),)),), index=1)
 
     def block(name: str, value: dict[str, Any]) -> dict[str, Any]:
         return {**value, "cache_control": MARK} if name in on else value
@@ -193,7 +195,9 @@ def test_a_mark_on_the_end_of_an_answer_of_several_hops_stands_on_its_end() -> N
             ).encode(),
         ),
     )
-    answer = Kept((Hop(first, ((Call("h1", HIDDEN, "{}"), "opened"),)), Hop(last)), index=1)
+    answer = HiddenTurn(
+        (Hop(first, ((ModelCall("h1", HIDDEN, "{}"), "opened"),)), Hop(last)), index=1
+    )
     seen = [
         {"type": "text", "text": "Let me look."},
         {"type": "text", "text": "Done.", "cache_control": MARK},
@@ -229,7 +233,9 @@ def test_no_mark_is_put_on_thinking_or_blank_text() -> None:
             }
         ).encode(),
     )
-    answer = Kept((Hop(turn, ((Call("h1", HIDDEN, "{}"), "opened"),)), Hop(end)), index=1)
+    answer = HiddenTurn(
+        (Hop(turn, ((ModelCall("h1", HIDDEN, "{}"), "opened"),)), Hop(end)), index=1
+    )
     seen = [{"type": "text", "text": "Well.Done.", "cache_control": MARK}]
     body = anthropic_request(seen, [{"type": "text", "text": "And?"}])
     whole = wire_write(rejoin(read(body, "anthropic"), [answer], hidden))

@@ -12,9 +12,15 @@ from typing import Any
 
 import msgspec
 
+from holdfast.wire.answer_options import (
+    CHAT_ONLY,
+    GEMINI_NAMES,
+    OPENAI_BOTH,
+    AnswerOptions,
+    present,
+)
 from holdfast.wire.dialect import Loss
 from holdfast.wire.values import take
-from holdfast.wire.wishes import CHAT_ONLY, GEMINI_NAMES, OPENAI_BOTH, Wishes, present
 
 # --- capabilities of models ---------------------------------------------------------------------
 
@@ -32,14 +38,14 @@ def _version(pattern: re.Pattern[str], model: str) -> tuple[int, int]:
     return (int(match[1]), int(match[2] or 0)) if match else (0, 0)
 
 
-def _effort(wishes: Wishes) -> str | None:
+def _effort(wishes: AnswerOptions) -> str | None:
     """Return the thinking effort as a word."""
     if wishes.effort or wishes.budget is None:
         return wishes.effort
     return next((word for word in ("low", "medium") if wishes.budget <= _BUDGETS[word]), "high")
 
 
-def _budget(wishes: Wishes) -> int | None:
+def _budget(wishes: AnswerOptions) -> int | None:
     """Return the thinking effort as a token budget."""
     if wishes.budget is not None or wishes.effort is None:
         return wishes.budget
@@ -64,22 +70,22 @@ class Recipient(msgspec.Struct, frozen=True):
         self.lost.append(Loss(path, why))
 
 
-def write_wishes(wishes: Wishes, dialect: str, recipient: Recipient) -> None:
+def write_answer_options(wishes: AnswerOptions, dialect: str, recipient: Recipient) -> None:
     """Write answer options into a request of another dialect."""
     writer = _WRITERS.get(dialect)
     if writer is None:
-        if wishes != Wishes():
+        if wishes != AnswerOptions():
             recipient.lose("$", "wishes for the answer's form, for thinking or for its sampling")
         return
     writer(wishes, recipient)
 
 
-def _lose_rest(wishes: Wishes, taken: Iterable[str], recipient: Recipient) -> None:
+def _lose_rest(wishes: AnswerOptions, taken: Iterable[str], recipient: Recipient) -> None:
     for name in wishes.plain.keys() - set(taken):
         recipient.lose(f"$.{name}", "the new dialect has no such parameter")
 
 
-def _form(wishes: Wishes) -> dict[str, Any] | None:
+def _form(wishes: AnswerOptions) -> dict[str, Any] | None:
     """Return OpenAI's answer format as a flat object."""
     if wishes.schema is None:
         return {"type": "json_object"} if wishes.json else None
@@ -87,7 +93,7 @@ def _form(wishes: Wishes) -> dict[str, Any] | None:
     return form if wishes.strict is None else {**form, "strict": wishes.strict}
 
 
-def _openai_effort(wishes: Wishes, recipient: Recipient) -> str | None:
+def _openai_effort(wishes: AnswerOptions, recipient: Recipient) -> str | None:
     effort = _effort(wishes)
     if effort is None:
         return None
@@ -110,7 +116,7 @@ def _sample_as_openai(recipient: Recipient) -> None:
                 recipient.lose(f"$.{name}", "sampling, which this model does not take")
 
 
-def _to_chat(wishes: Wishes, recipient: Recipient) -> None:
+def _to_chat(wishes: AnswerOptions, recipient: Recipient) -> None:
     body = recipient.body
     _sample_as_openai(recipient)
     if form := _form(wishes):
@@ -125,7 +131,7 @@ def _to_chat(wishes: Wishes, recipient: Recipient) -> None:
     _lose_rest(wishes, names, recipient)
 
 
-def _to_responses(wishes: Wishes, recipient: Recipient) -> None:
+def _to_responses(wishes: AnswerOptions, recipient: Recipient) -> None:
     body = recipient.body
     _sample_as_openai(recipient)
     text: dict[str, Any] = {}
@@ -145,7 +151,7 @@ def _to_responses(wishes: Wishes, recipient: Recipient) -> None:
     _lose_rest(wishes, (*OPENAI_BOTH, "verbosity"), recipient)
 
 
-def _to_anthropic(wishes: Wishes, recipient: Recipient) -> None:
+def _to_anthropic(wishes: AnswerOptions, recipient: Recipient) -> None:
     body = recipient.body
     version = _version(_CLAUDE, recipient.model) if recipient.model else (99, 0)
     if wishes.schema is not None and version >= (4, 5):
@@ -176,7 +182,7 @@ def _sample_as_claude(body: dict[str, Any], recipient: Recipient, version: tuple
         recipient.lose("$.top_p", "top_p beside a temperature: newer Claudes take one of them")
 
 
-def _think_as_claude(wishes: Wishes, recipient: Recipient, version: tuple[int, int]) -> None:
+def _think_as_claude(wishes: AnswerOptions, recipient: Recipient, version: tuple[int, int]) -> None:
     budget = _budget(wishes)
     if budget is None:
         return
@@ -216,7 +222,7 @@ def _half(limit: Any) -> int:
     return limit // 2 if isinstance(limit, int) else 0
 
 
-def _to_gemini(wishes: Wishes, recipient: Recipient) -> None:
+def _to_gemini(wishes: AnswerOptions, recipient: Recipient) -> None:
     config = recipient.body.get("generationConfig", {})
     if wishes.json or wishes.schema is not None:
         config["responseMimeType"] = "application/json"
@@ -246,7 +252,7 @@ def _to_gemini(wishes: Wishes, recipient: Recipient) -> None:
     _lose_rest(wishes, GEMINI_NAMES, recipient)
 
 
-_WRITERS: dict[str, Callable[[Wishes, Recipient], None]] = {
+_WRITERS: dict[str, Callable[[AnswerOptions, Recipient], None]] = {
     "openai-chat": _to_chat,
     "openai-responses": _to_responses,
     "anthropic": _to_anthropic,

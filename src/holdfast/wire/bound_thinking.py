@@ -17,7 +17,7 @@ from holdfast.wire.blocks import Thinking, ToolResult
 from holdfast.wire.conversation import Conversation
 from holdfast.wire.message import Message
 from holdfast.wire.reader import dialect_named
-from holdfast.wire.rules.anthropic_thinking import drops_what_is_bound, has_preserved_thinking
+from holdfast.wire.rules.anthropic_thoughts import drops_what_is_bound, has_preserved_thinking
 from holdfast.wire.strict import encode, items, splice
 from holdfast.wire.values import inner
 
@@ -58,46 +58,52 @@ def without_thinking(conversation: Conversation, start: int) -> Conversation:
         return conversation
     messages = list(conversation.messages[:start])
     for message in conversation.messages[start:]:
-        messages.extend(_without(message))
-    same = len(messages) == len(conversation.messages)
-    if same and all(map(_is, messages, conversation.messages)):
+        messages.extend(_without_thinking_blocks(message))
+    is_same_length = len(messages) == len(conversation.messages)
+    if is_same_length and all(map(_is, messages, conversation.messages)):
         return conversation
-    return _unless_demanded(conversation.with_messages(tuple(messages)))
+    return _unless_required(conversation.with_messages(tuple(messages)))
 
 
-def unbound(conversation: Conversation, start: int) -> Conversation:
+def without_bound_thinking(conversation: Conversation, start: int) -> Conversation:
     """Return the request without thinking from `start` on, if it is bound to changed content."""
     if not is_bound(conversation.model or "", conversation.rest):
         return conversation
     return without_thinking(conversation, start)
 
 
-def unbound_turn(turn: Sequence[bytes], behind: Conversation) -> tuple[bytes, ...]:
+def without_bound_thinking_in_turn(
+    turn: Sequence[bytes], history: Conversation
+) -> tuple[bytes, ...]:
     """Return a turn for use after another conversation than the one it answered.
 
     Bound thinking is removed; a turn of only thinking becomes empty.
     """
-    if behind.dialect not in BINDING or not is_bound(behind.model or "", behind.rest):
+    if history.dialect not in BINDING or not is_bound(history.model or "", history.rest):
         return tuple(turn)
-    dialect = dialect_named(behind.dialect)
+    dialect = dialect_named(history.dialect)
     messages = (Message(raw, "assistant", dialect) for raw in turn)
-    return tuple(bytes(left.span) for message in messages for left in _without(message))
+    return tuple(
+        bytes(remaining.span)
+        for message in messages
+        for remaining in _without_thinking_blocks(message)
+    )
 
 
 def _is(message: Message, other: Message) -> bool:
     return message is other
 
 
-def _without(message: Message) -> list[Message]:
+def _without_thinking_blocks(message: Message) -> list[Message]:
     """Return a message without its thinking, other bytes unchanged; empty if nothing remains."""
-    gone = {block.place[-1] for block in message.blocks if isinstance(block, Thinking)}
-    if not gone or message.role != "assistant":
+    removed = {block.place[-1] for block in message.blocks if isinstance(block, Thinking)}
+    if not removed or message.role != "assistant":
         return [message]
     content = msgspec.json.decode(message.span, type=_Content).content
-    left = [block for n, block in enumerate(items(content)) if n not in gone]
-    if not left:
+    remaining = [block for n, block in enumerate(items(content)) if n not in removed]
+    if not remaining:
         return []
-    span = splice(message.span, ("content",), encode(left))
+    span = splice(message.span, ("content",), encode(remaining))
     return [Message(span, message.role, dialect_named(message.dialect))]
 
 
@@ -105,15 +111,15 @@ class _Content(msgspec.Struct):
     content: msgspec.Raw
 
 
-def _unless_demanded(conversation: Conversation) -> Conversation:
-    if conversation.dialect != "anthropic" or not _demands(conversation.rest):
+def _unless_required(conversation: Conversation) -> Conversation:
+    if conversation.dialect != "anthropic" or not _requires_thinking(conversation.rest):
         return conversation
     if not _calls_tools(conversation.messages):
         return conversation
     return conversation.with_field("thinking", {"type": "disabled"})
 
 
-def _demands(body: Any) -> bool:
+def _requires_thinking(body: Any) -> bool:
     """Return whether a turn must start with thinking; adaptive thinking lets the model decide."""
     return inner(body, "thinking").get("type") == "enabled"
 

@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 
 from holdfast.wire import is_bound, read, validate, without_thinking, write
-from holdfast.wire.thinking import thinks, unbound, unbound_turn
+from holdfast.wire.bound_thinking import (
+    thinks,
+    without_bound_thinking,
+    without_bound_thinking_in_turn,
+)
 from tests.wire.test_rules import ASK, answer, claude, said, text, thinking, use
 
 BOUND = "claude-opus-5-5"
@@ -138,11 +142,13 @@ def test_converse_lets_go_of_reasoning_too() -> None:
 def test_a_turn_behind_another_conversation_leaves_its_bound_thinking(model: str) -> None:
     behind = read(claude(ASK, model=model, thinking=ADAPTIVE), "anthropic")
     spoken = [use("t", before=[thinking()]), said(SEALED)]
-    going_on = unbound_turn([json.dumps(message).encode() for message in spoken], behind)
+    going_on = without_bound_thinking_in_turn(
+        [json.dumps(message).encode() for message in spoken], behind
+    )
     expected = [use("t")] if model == BOUND else spoken
     assert [json.loads(message) for message in going_on] == expected
     whole = read(claude(ASK, said(thinking(), text("Yes.")), ASK, model=model), "anthropic")
-    assert (unbound(whole, 0) is whole) == (model != BOUND)
+    assert (without_bound_thinking(whole, 0) is whole) == (model != BOUND)
 
 
 def test_a_request_says_whether_it_wants_thinking() -> None:

@@ -11,24 +11,24 @@ from typing import Any
 from holdfast.wire.responses.openai_chat import chunk
 from holdfast.wire.responses.shared import dicts, load, text
 from holdfast.wire.responses.sse import write_event
-from holdfast.wire.responses.translating.pieces import (
+from holdfast.wire.responses.translation.pieces import (
     AnswerBlock,
     BlockBegins,
+    CompleteAnswer,
     Losses,
     Piece,
     Stop,
     UsageReported,
-    WholeAnswer,
     call_id,
 )
-from holdfast.wire.responses.translating.reader import (
+from holdfast.wire.responses.translation.reader import (
     CITATIONS,
     LOGPROBS,
     AnswerReader,
     AnswerWriter,
     failure,
 )
-from holdfast.wire.responses.translating.usages import from_chat, to_chat
+from holdfast.wire.responses.translation.usages import from_chat, to_chat
 from holdfast.wire.strict import encode
 from holdfast.wire.values import inner, take
 
@@ -47,7 +47,7 @@ _READ = frozenset(
 )
 
 
-class _Call:
+class _GrowingCall:
     """A call received in pieces."""
 
     __slots__ = ("arguments", "id", "is_open", "key", "may_end")
@@ -66,8 +66,8 @@ class ChatReader(AnswerReader):
 
     def __init__(self, losses: Losses) -> None:
         super().__init__(losses)
-        self._calls: dict[int, _Call] = {}
-        self._latest: _Call | None = None
+        self._calls: dict[int, _GrowingCall] = {}
+        self._latest: _GrowingCall | None = None
         self._count = 0
 
     def take(self, value: dict[str, Any], out: list[Piece]) -> None:
@@ -155,7 +155,7 @@ class ChatReader(AnswerReader):
             if call.is_open:
                 self.blocks.grow(call.key, fragment, out)
 
-    def _next(self, index: int, out: list[Piece]) -> _Call:
+    def _next(self, index: int, out: list[Piece]) -> _GrowingCall:
         """Start a call; end the previous one if its arguments are complete."""
         before = self._latest
         if before is not None and before.may_end:
@@ -163,10 +163,10 @@ class ChatReader(AnswerReader):
             if load("".join(before.arguments).encode()) is not None:
                 self._end(before, out)
         self._count += 1
-        call = self._calls[index] = self._latest = _Call(("call", self._count))
+        call = self._calls[index] = self._latest = _GrowingCall(("call", self._count))
         return call
 
-    def _end(self, call: _Call, out: list[Piece]) -> None:
+    def _end(self, call: _GrowingCall, out: list[Piece]) -> None:
         if call.is_open and not call.arguments:
             self.blocks.grow(call.key, "{}", out)
         self.blocks.close(call.key, out)
@@ -188,7 +188,7 @@ _STOP_NAMES: dict[Stop, str] = {
 _MEMBERS = {"text": "content", "thinking": "reasoning_content", "refusal": "refusal"}
 
 
-def whole(answer: WholeAnswer) -> dict[str, Any]:
+def whole(answer: CompleteAnswer) -> dict[str, Any]:
     """Return a complete response."""
     words = {
         member: "".join(block.text for block in answer.blocks if block.kind == kind)
@@ -224,7 +224,7 @@ def _call(block: AnswerBlock) -> dict[str, Any]:
 class ChatWriter(AnswerWriter):
     """Writes numbered calls, and the usage in a separate last chunk."""
 
-    def begin(self, answer: WholeAnswer) -> list[bytes]:
+    def begin(self, answer: CompleteAnswer) -> list[bytes]:
         """Return the first chunk, with the role."""
         self._identity = {"id": f"chatcmpl-{answer.id}", "created": answer.created}
         self._model = answer.model
@@ -253,7 +253,7 @@ class ChatWriter(AnswerWriter):
         """Return nothing, because chat does not mark the end of a block."""
         return []
 
-    def end(self, answer: WholeAnswer) -> list[bytes]:
+    def end(self, answer: CompleteAnswer) -> list[bytes]:
         """Return the stop reason, the usage if requested, and the end mark."""
         events = [self._event({}, _STOP_NAMES[answer.stop])]
         if self.include_usage:

@@ -7,29 +7,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.wire.responses.anthropic import named
+from holdfast.wire.responses.anthropic import named_event
 from holdfast.wire.responses.shared import dicts, text
-from holdfast.wire.responses.translating.pieces import (
+from holdfast.wire.responses.translation.pieces import (
     AnswerBlock,
     AnswerEnds,
     BlockBegins,
+    CompleteAnswer,
     Kind,
     Losses,
     ModelStops,
     Piece,
     Stop,
     UsageReported,
-    WholeAnswer,
     call_id,
 )
-from holdfast.wire.responses.translating.reader import (
+from holdfast.wire.responses.translation.reader import (
     CITATIONS,
     SIGNATURES,
     AnswerReader,
     AnswerWriter,
     failure,
 )
-from holdfast.wire.responses.translating.usages import from_anthropic, to_anthropic
+from holdfast.wire.responses.translation.usages import from_anthropic, to_anthropic
 from holdfast.wire.strict import encode
 from holdfast.wire.values import as_json, inner
 
@@ -167,7 +167,7 @@ _DELTA_NAMES = {
 }
 
 
-def whole(answer: WholeAnswer) -> dict[str, Any]:
+def whole(answer: CompleteAnswer) -> dict[str, Any]:
     """Return a complete response."""
     return {
         "id": f"msg_{answer.id}",
@@ -189,7 +189,7 @@ def _block(block: AnswerBlock) -> dict[str, Any]:
     return {"type": "text", "text": block.text}
 
 
-def _stop(answer: WholeAnswer) -> dict[str, Any]:
+def _stop(answer: CompleteAnswer) -> dict[str, Any]:
     refused = answer.stop == "end" and any(block.kind == "refusal" for block in answer.blocks)
     reason = "refusal" if refused else _STOP_NAMES[answer.stop]
     return {"stop_reason": reason, "stop_sequence": answer.sequence}
@@ -198,12 +198,12 @@ def _stop(answer: WholeAnswer) -> dict[str, Any]:
 class AnthropicWriter(AnswerWriter):
     """Writes numbered blocks, each with a start and a stop."""
 
-    def begin(self, answer: WholeAnswer) -> list[bytes]:
+    def begin(self, answer: CompleteAnswer) -> list[bytes]:
         """Return the start of the message, with its input usage if known."""
         self._number = -1
         self._delta = _DELTA_NAMES["text"]
         empty = {**whole(answer), "content": [], "stop_reason": None}
-        return [named({"type": "message_start", "message": empty})]
+        return [named_event({"type": "message_start", "message": empty})]
 
     def open(self, block: BlockBegins) -> list[bytes]:
         """Return the start of a block."""
@@ -211,21 +211,21 @@ class AnthropicWriter(AnswerWriter):
         self._delta = _DELTA_NAMES[block.kind]
         empty = _block(AnswerBlock(block.kind, "", block.id, block.name))
         start = {"type": "content_block_start", "index": self._number, "content_block": empty}
-        return [named(start)]
+        return [named_event(start)]
 
     def grow(self, text: str) -> list[bytes]:
         """Return an event that extends the block."""
         kind, member = self._delta
         delta = {"type": kind, member: text}
         value = {"type": "content_block_delta", "index": self._number, "delta": delta}
-        return [named(value)]
+        return [named_event(value)]
 
     def close(self, block: AnswerBlock) -> list[bytes]:
         """Return the end of the block."""
-        return [named({"type": "content_block_stop", "index": self._number})]
+        return [named_event({"type": "content_block_stop", "index": self._number})]
 
-    def end(self, answer: WholeAnswer) -> list[bytes]:
+    def end(self, answer: CompleteAnswer) -> list[bytes]:
         """Return the end of the message, with stop reason and usage."""
         usage = to_anthropic(answer.usage)
         delta = {"type": "message_delta", "delta": _stop(answer), "usage": usage}
-        return [named(delta), named({"type": "message_stop"})]
+        return [named_event(delta), named_event({"type": "message_stop"})]

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from holdfast.wire.conversation import Conversation
 
-HELD_BY_PROVIDERS = ("previous_response_id", "conversation", "prompt", "cachedContent")
+STORED_CONTENT_FIELDS = ("previous_response_id", "conversation", "prompt", "cachedContent")
 """Request fields that reference stored content: it may change, and no other provider has it."""
 _MOST_CHARACTERS = 200
 """Maximum characters of an id; OpenAI's have about fifty."""
 
 
-def held_fields(conversation: Conversation) -> list[str]:
+def stored_fields(conversation: Conversation) -> list[str]:
     """Return the request's fields that reference content stored at its provider."""
-    return [name for name in HELD_BY_PROVIDERS if conversation.rest.get(name)]
+    return [name for name in STORED_CONTENT_FIELDS if conversation.rest.get(name)]
 
 
-def held_under(conversation: Conversation) -> str:
+def stored_history_id(conversation: Conversation) -> str:
     """Return the provider's id of the preceding history; empty if the request has all of it."""
     if conversation.dialect != "openai-responses":
         return ""
@@ -28,11 +28,11 @@ def held_under(conversation: Conversation) -> str:
 
 def conversation_id(conversation: Conversation) -> str:
     """Return the id of the provider's conversation; the field is a string or an object."""
-    given = conversation.rest.get("conversation")
-    return _name(given.get("id") if isinstance(given, dict) else given)
+    reference = conversation.rest.get("conversation")
+    return _name(reference.get("id") if isinstance(reference, dict) else reference)
 
 
-def names_of_answer(asked: Conversation, answer_id: str) -> list[str]:
+def history_ids_after(asked: Conversation, answer_id: str) -> list[str]:
     """Return the ids under which the provider stores the history after this response."""
     if asked.dialect != "openai-responses" or asked.rest.get("store") is False:
         return []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.wire.responses.anthropic import named
+from holdfast.wire.responses.anthropic import named_event
 from holdfast.wire.responses.openai_responses import (
     call_added,
     call_delta,
@@ -20,19 +20,19 @@ from holdfast.wire.responses.openai_responses import (
     message_item,
 )
 from holdfast.wire.responses.shared import dicts, text
-from holdfast.wire.responses.translating.pieces import (
+from holdfast.wire.responses.translation.pieces import (
     AnswerBlock,
     AnswerEnds,
     BlockBegins,
+    CompleteAnswer,
     Kind,
     Losses,
     Piece,
     Stop,
     UsageReported,
-    WholeAnswer,
     call_id,
 )
-from holdfast.wire.responses.translating.reader import (
+from holdfast.wire.responses.translation.reader import (
     CITATIONS,
     LOGPROBS,
     SIGNATURES,
@@ -40,7 +40,7 @@ from holdfast.wire.responses.translating.reader import (
     AnswerWriter,
     failure,
 )
-from holdfast.wire.responses.translating.usages import from_responses, to_responses
+from holdfast.wire.responses.translation.usages import from_responses, to_responses
 from holdfast.wire.values import inner, take
 
 _STOPS: dict[str, Stop] = {
@@ -118,13 +118,13 @@ class ResponsesReader(AnswerReader):
     # -----------------------------------------------------------------------------
 
     def _text(self, stem: str, index: int, value: dict[str, Any], out: list[Piece]) -> None:
-        kind, number, whole = _TEXTS[stem]
+        kind, number, complete_key = _TEXTS[stem]
         key = (index, kind, number, _number(value.get(number)))
         if value.get("logprobs"):
             self.losses.add(LOGPROBS)
         self._say(key, text(value.get("delta")), out)
-        if whole in value:
-            self._say_whole(key, text(value[whole]), out)
+        if complete_key in value:
+            self._say_whole(key, text(value[complete_key]), out)
             self.blocks.close(key, out)
 
     def _say(self, key: Key, words: str, out: list[Piece]) -> None:
@@ -148,11 +148,13 @@ class ResponsesReader(AnswerReader):
             id_ = text(item.get("call_id")) or call_id(self.id, len(self._seen), name)
             self.blocks.open((index, "call"), BlockBegins(_CALLS[native][0], id_, name), out)
 
-    def _input(self, index: int, value: dict[str, Any], whole: str, out: list[Piece]) -> None:
+    def _input(
+        self, index: int, value: dict[str, Any], complete_key: str, out: list[Piece]
+    ) -> None:
         key = (index, "call")
         words = text(value.get("delta"))
         if not words and (index, "input") not in self._seen:
-            words = text(value.get(whole))
+            words = text(value.get(complete_key))
         if words:
             self._seen.add((index, "input"))
         self.blocks.grow(key, words, out)
@@ -228,7 +230,7 @@ def _number(value: Any) -> int:
 _INCOMPLETE = {"length": "max_output_tokens", "filtered": "content_filter"}
 
 
-def whole(answer: WholeAnswer) -> dict[str, Any]:
+def whole(answer: CompleteAnswer) -> dict[str, Any]:
     """Return a complete response."""
     reason = _INCOMPLETE.get(answer.stop)
     return {
@@ -277,7 +279,7 @@ def _item(block: AnswerBlock, answer_id: str, number: int) -> dict[str, Any]:
 class ResponsesWriter(AnswerWriter):
     """Writes numbered events, each with the position of its item."""
 
-    def begin(self, answer: WholeAnswer) -> list[bytes]:
+    def begin(self, answer: CompleteAnswer) -> list[bytes]:
         """Return the first events: the empty response twice, as the provider sends it."""
         self._id = answer.id
         self._events = 0
@@ -323,7 +325,7 @@ class ResponsesWriter(AnswerWriter):
             case _:
                 return self._numbered(*call_done(item, self._number))
 
-    def end(self, answer: WholeAnswer) -> list[bytes]:
+    def end(self, answer: CompleteAnswer) -> list[bytes]:
         """Return the final event with the complete response."""
         response = whole(answer)
         return self._numbered({"type": f"response.{response['status']}", "response": response})
@@ -332,7 +334,7 @@ class ResponsesWriter(AnswerWriter):
         first = self._events
         self._events += len(values)
         return [
-            named({**value, "sequence_number": number})
+            named_event({**value, "sequence_number": number})
             for number, value in enumerate(values, start=first)
         ]
 

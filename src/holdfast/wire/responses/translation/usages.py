@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.wire.responses.translating.pieces import Spent
+from holdfast.wire.responses.translation.pieces import ResponseUsage
 from holdfast.wire.values import inner
 
 
@@ -18,8 +18,8 @@ def _count(value: Any) -> int | None:
 
 
 def _sum(*counts: int | None) -> int | None:
-    there = [count for count in counts if count is not None]
-    return sum(there) if there else None
+    reported = [count for count in counts if count is not None]
+    return sum(reported) if reported else None
 
 
 def _account(report: dict[str, Any]) -> dict[str, int] | None:
@@ -31,10 +31,10 @@ def _account(report: dict[str, Any]) -> dict[str, int] | None:
 # --- reading -----------------------------------------------------------------------------------
 
 
-def from_chat(report: dict[str, Any]) -> Spent:
+def from_chat(report: dict[str, Any]) -> ResponseUsage:
     """Read OpenAI chat usage; DeepSeek uses another name for cached tokens."""
     cached = _count(inner(report, "prompt_tokens_details").get("cached_tokens"))
-    return Spent(
+    return ResponseUsage(
         input=_count(report.get("prompt_tokens")),
         output=_count(report.get("completion_tokens")),
         cached=_count(report.get("prompt_cache_hit_tokens")) if cached is None else cached,
@@ -43,9 +43,9 @@ def from_chat(report: dict[str, Any]) -> Spent:
     )
 
 
-def from_responses(report: dict[str, Any]) -> Spent:
+def from_responses(report: dict[str, Any]) -> ResponseUsage:
     """Read OpenAI Responses usage."""
-    return Spent(
+    return ResponseUsage(
         input=_count(report.get("input_tokens")),
         output=_count(report.get("output_tokens")),
         cached=_count(inner(report, "input_tokens_details").get("cached_tokens")),
@@ -54,11 +54,11 @@ def from_responses(report: dict[str, Any]) -> Spent:
     )
 
 
-def from_anthropic(report: dict[str, Any]) -> Spent:
+def from_anthropic(report: dict[str, Any]) -> ResponseUsage:
     """Read Anthropic usage, whose input excludes cached and newly cached tokens."""
     cached = _count(report.get("cache_read_input_tokens"))
     written = _count(report.get("cache_creation_input_tokens"))
-    return Spent(
+    return ResponseUsage(
         input=_sum(_count(report.get("input_tokens")), cached, written),
         output=_count(report.get("output_tokens")),
         cached=cached,
@@ -68,11 +68,11 @@ def from_anthropic(report: dict[str, Any]) -> Spent:
     )
 
 
-def from_gemini(report: dict[str, Any]) -> Spent:
+def from_gemini(report: dict[str, Any]) -> ResponseUsage:
     """Read Gemini usage, whose output excludes thinking."""
     thinking = _count(report.get("thoughtsTokenCount"))
     prompt = _count(report.get("promptTokenCount"))
-    return Spent(
+    return ResponseUsage(
         input=_sum(prompt, _count(report.get("toolUsePromptTokenCount"))),
         output=_sum(_count(report.get("candidatesTokenCount")), thinking),
         cached=_count(report.get("cachedContentTokenCount")),
@@ -84,57 +84,57 @@ def from_gemini(report: dict[str, Any]) -> Spent:
 # --- writing -----------------------------------------------------------------------------------
 
 
-def _told(report: dict[str, Any], usage: Spent) -> dict[str, Any]:
+def _with_account(report: dict[str, Any], usage: ResponseUsage) -> dict[str, Any]:
     return {**report, "holdfast": usage.account} if usage.account else report
 
 
-def to_chat(usage: Spent) -> dict[str, Any]:
+def to_chat(usage: ResponseUsage) -> dict[str, Any]:
     """Return OpenAI chat usage; clients require the three sums."""
-    shown, written = usage.input or 0, usage.output or 0
-    report: dict[str, Any] = {"prompt_tokens": shown, "completion_tokens": written}
-    report["total_tokens"] = shown + written
+    input_tokens, output_tokens = usage.input or 0, usage.output or 0
+    report: dict[str, Any] = {"prompt_tokens": input_tokens, "completion_tokens": output_tokens}
+    report["total_tokens"] = input_tokens + output_tokens
     if usage.cached is not None:
         report["prompt_tokens_details"] = {"cached_tokens": usage.cached}
     if usage.thinking is not None:
         report["completion_tokens_details"] = {"reasoning_tokens": usage.thinking}
-    return _told(report, usage)
+    return _with_account(report, usage)
 
 
-def to_responses(usage: Spent) -> dict[str, Any]:
+def to_responses(usage: ResponseUsage) -> dict[str, Any]:
     """Return OpenAI Responses usage, with all counts."""
-    shown, written = usage.input or 0, usage.output or 0
+    input_tokens, output_tokens = usage.input or 0, usage.output or 0
     report = {
-        "input_tokens": shown,
+        "input_tokens": input_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached or 0},
-        "output_tokens": written,
+        "output_tokens": output_tokens,
         "output_tokens_details": {"reasoning_tokens": usage.thinking or 0},
-        "total_tokens": shown + written,
+        "total_tokens": input_tokens + output_tokens,
     }
-    return _told(report, usage)
+    return _with_account(report, usage)
 
 
-def to_anthropic(usage: Spent) -> dict[str, Any]:
+def to_anthropic(usage: ResponseUsage) -> dict[str, Any]:
     """Return Anthropic usage; cached input is separate, and omitted if not reported."""
-    apart = (usage.cached or 0) + (usage.written or 0)
-    report: dict[str, Any] = {"input_tokens": max((usage.input or 0) - apart, 0)}
+    cached_tokens = (usage.cached or 0) + (usage.written or 0)
+    report: dict[str, Any] = {"input_tokens": max((usage.input or 0) - cached_tokens, 0)}
     if usage.written is not None or usage.cached is not None:
         report["cache_creation_input_tokens"] = usage.written or 0
         report["cache_read_input_tokens"] = usage.cached or 0
     report["output_tokens"] = usage.output or 0
     if usage.thinking is not None:
         report["output_tokens_details"] = {"thinking_tokens": usage.thinking}
-    return _told(report, usage)
+    return _with_account(report, usage)
 
 
-def to_gemini(usage: Spent) -> dict[str, Any]:
+def to_gemini(usage: ResponseUsage) -> dict[str, Any]:
     """Return Gemini usage; thinking is separate from the output."""
-    shown, written = usage.input or 0, usage.output or 0
-    thinking = min(usage.thinking or 0, written)
-    report: dict[str, Any] = {"promptTokenCount": shown}
-    report["candidatesTokenCount"] = written - thinking
-    report["totalTokenCount"] = shown + written
+    input_tokens, output_tokens = usage.input or 0, usage.output or 0
+    thinking = min(usage.thinking or 0, output_tokens)
+    report: dict[str, Any] = {"promptTokenCount": input_tokens}
+    report["candidatesTokenCount"] = output_tokens - thinking
+    report["totalTokenCount"] = input_tokens + output_tokens
     if usage.cached is not None:
         report["cachedContentTokenCount"] = usage.cached
     if usage.thinking is not None:
         report["thoughtsTokenCount"] = thinking
-    return _told(report, usage)
+    return _with_account(report, usage)

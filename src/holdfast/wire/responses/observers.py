@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from holdfast.wire.responses.cohere import CohereWatch
-from holdfast.wire.responses.converse import ConverseWatch
+from holdfast.wire.responses.cohere import CohereObserver
+from holdfast.wire.responses.converse import ConverseObserver
 
 
-class Watch(Protocol):
+class StreamObserver(Protocol):
     """The observed state of a stream."""
 
     usage: dict[str, Any]
@@ -25,9 +25,9 @@ class Watch(Protocol):
         """Process bytes that go to the client."""
 
 
-_WATCHES: dict[str, type[Watch]] = {"converse": ConverseWatch, "cohere": CohereWatch}
+_WATCHES: dict[str, type[StreamObserver]] = {"converse": ConverseObserver, "cohere": CohereObserver}
 
 
-def watch(dialect: str) -> Watch:
+def observe_stream(dialect: str) -> StreamObserver:
     """Return an observer for a stream of a dialect that is not in `CONTINUED`."""
     return _WATCHES[dialect]()

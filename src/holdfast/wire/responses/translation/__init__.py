@@ -7,9 +7,9 @@ for the offline model.
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.wire.responses.translating import anthropic, chat, gemini, responses
-from holdfast.wire.responses.translating.collecting import Collector
-from holdfast.wire.responses.translating.pieces import (
+from holdfast.wire.responses.translation import anthropic, chat, gemini, responses
+from holdfast.wire.responses.translation.collector import Collector
+from holdfast.wire.responses.translation.pieces import (
     AnswerBegins,
     AnswerBlock,
     AnswerEnds,
@@ -17,15 +17,15 @@ from holdfast.wire.responses.translating.pieces import (
     BlockBegins,
     BlockEnds,
     BlockGrows,
+    CompleteAnswer,
     Losses,
     ModelStops,
     Piece,
-    Spent,
+    ResponseUsage,
     Stop,
     UsageReported,
-    WholeAnswer,
 )
-from holdfast.wire.responses.translating.reader import AnswerReader, AnswerWriter, failure
+from holdfast.wire.responses.translation.reader import AnswerReader, AnswerWriter, failure
 
 READERS: dict[str, type[AnswerReader]] = {
     "openai-chat": chat.ChatReader,
@@ -39,7 +39,7 @@ WRITERS: dict[str, type[AnswerWriter]] = {
     "anthropic": anthropic.AnthropicWriter,
     "gemini": gemini.GeminiWriter,
 }
-WHOLE: dict[str, Callable[[WholeAnswer], dict[str, Any]]] = {
+WHOLE: dict[str, Callable[[CompleteAnswer], dict[str, Any]]] = {
     "openai-chat": chat.whole,
     "openai-responses": responses.whole,
     "anthropic": anthropic.whole,
@@ -58,12 +58,12 @@ __all__ = [
     "BlockEnds",
     "BlockGrows",
     "Collector",
+    "CompleteAnswer",
     "Losses",
     "ModelStops",
     "Piece",
-    "Spent",
+    "ResponseUsage",
     "Stop",
     "UsageReported",
-    "WholeAnswer",
     "failure",
 ]

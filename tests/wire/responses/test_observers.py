@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.wire.responses import Watch, watch
+from holdfast.wire.responses import StreamObserver, observe_stream
 from tests.wire.responses.passing_streams import (
     cohere_events,
     converse_events,
@@ -29,8 +29,8 @@ USAGE = {
 }
 
 
-def watched(dialect: str, *chunks: bytes) -> Watch:
-    seen = watch(dialect)
+def watched(dialect: str, *chunks: bytes) -> StreamObserver:
+    seen = observe_stream(dialect)
     for chunk in chunks:
         seen.feed(chunk)
     return seen

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.wire.responses.translating.pieces import (
+from holdfast.wire.responses.translation.pieces import (
     AnswerBegins,
     AnswerBlock,
     AnswerFails,
     BlockBegins,
     BlockEnds,
     BlockGrows,
+    CompleteAnswer,
     ModelStops,
     Piece,
     Stop,
     UsageReported,
-    WholeAnswer,
     bare_id,
 )
 
@@ -24,7 +24,7 @@ class Collector:
     """Collects the pieces of a response; `answer` is the response so far."""
 
     def __init__(self, model: str, created: int = 0) -> None:
-        self._answer = WholeAnswer(id="answer", model=model, created=created)
+        self._answer = CompleteAnswer(id="answer", model=model, created=created)
         self._blocks: list[AnswerBlock] = []
         self._open = BlockBegins("text")
         self._pieces: list[str] = []
@@ -65,18 +65,18 @@ class Collector:
         return self._blocks[-1]
 
     @property
-    def head(self) -> WholeAnswer:
+    def head(self) -> CompleteAnswer:
         """Return the response without its blocks."""
         return self._answer
 
     @property
-    def answer(self) -> WholeAnswer:
+    def answer(self) -> CompleteAnswer:
         """Return the response so far."""
         answer = msgspec.structs.replace(self._answer, blocks=tuple(self._blocks))
         return msgspec.structs.replace(answer, stop=_true_stop(answer))
 
 
-def _true_stop(answer: WholeAnswer) -> Stop:
+def _true_stop(answer: CompleteAnswer) -> Stop:
     """Return why the model stopped; Gemini and some services report tool calls as a normal end."""
     if answer.stop == "end" and answer.calls:
         return "calls"

@@ -10,18 +10,18 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from holdfast.wire.responses.shared import text
-from holdfast.wire.responses.translating.pieces import (
+from holdfast.wire.responses.translation.pieces import (
     AnswerBegins,
     AnswerBlock,
     AnswerFails,
     BlockBegins,
     BlockOrder,
+    CompleteAnswer,
     Kind,
     Losses,
     ModelStops,
     Piece,
     Stop,
-    WholeAnswer,
 )
 from holdfast.wire.values import take
 
@@ -139,7 +139,7 @@ class AnswerWriter(ABC):
         """OpenAI chat reports usage only to clients that request it."""
 
     @abstractmethod
-    def begin(self, answer: WholeAnswer) -> list[bytes]:
+    def begin(self, answer: CompleteAnswer) -> list[bytes]:
         """Return the start; only the id, the model and perhaps the input usage are known."""
 
     @abstractmethod
@@ -155,5 +155,5 @@ class AnswerWriter(ABC):
         """Return the end of the open block; `block` is complete."""
 
     @abstractmethod
-    def end(self, answer: WholeAnswer) -> list[bytes]:
+    def end(self, answer: CompleteAnswer) -> list[bytes]:
         """Return the end of the stream; `answer` is complete."""

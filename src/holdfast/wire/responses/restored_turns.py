@@ -15,8 +15,8 @@ import msgspec
 from holdfast.wire import DIALECTS, Conversation, Message, Text, ToolCall, read, write
 from holdfast.wire.places import places
 from holdfast.wire.responses.marks import with_marks
-from holdfast.wire.responses.shared import Call, Hidden
-from holdfast.wire.responses.turns import Hop, Kept, results_in, sendable, split, turn_calls
+from holdfast.wire.responses.shared import IsHidden, ModelCall
+from holdfast.wire.responses.turns import HiddenTurn, Hop, results_in, sendable, split, turn_calls
 from holdfast.wire.strict import decode, encode, splice
 from holdfast.wire.values import take
 
@@ -26,8 +26,8 @@ Run = tuple[int, int]
 
 def rejoin(
     conversation: Conversation,
-    kept: Sequence[Kept],
-    hidden: Hidden,
+    kept: Sequence[HiddenTurn],
+    hidden: IsHidden,
     before: Sequence[Message] = (),
 ) -> Conversation:
     """Return the client's request with the hidden calls of earlier responses restored.
@@ -41,8 +41,8 @@ def rejoin(
     messages = list(conversation.messages)
     answers = _find(messages, kept, conversation.dialect, hidden, before)
     for (start, stop), answer in sorted(answers.items(), key=lambda item: item[0], reverse=True):
-        shown, following = messages[start:stop], messages[stop:]
-        messages[start:] = _with_hidden(shown, following, answer, conversation)
+        client_turn, following = messages[start:stop], messages[stop:]
+        messages[start:] = _with_hidden(client_turn, following, answer, conversation)
     return conversation.with_messages(tuple(messages)) if answers else conversation
 
 
@@ -51,7 +51,7 @@ def rejoin(
 Key = tuple[str, object]
 
 
-class Look(NamedTuple):
+class TurnLook(NamedTuple):
     """The features that identify a turn: its calls, or its text if it has none.
 
     Clients change everything else, including white space, and a user may have edited the response.
@@ -70,7 +70,7 @@ class Look(NamedTuple):
             return [*([("ids", self.ids)] if self.ids else []), ("uses", self.uses)]
         return [("words", self.words)] if self.words else []
 
-    def may_be(self, other: Look) -> bool:
+    def may_be(self, other: TurnLook) -> bool:
         """Return whether ids permit two otherwise equal looks to be the same."""
         # Gemini may send calls without ids, and clients then omit or invent them (Pydantic AI,
         # Gemini CLI). Only ids on both sides can show that two calls differ.
@@ -79,30 +79,30 @@ class Look(NamedTuple):
 
 def _find(
     messages: Sequence[Message],
-    kept: Sequence[Kept],
+    kept: Sequence[HiddenTurn],
     dialect: str,
-    hidden: Hidden,
+    hidden: IsHidden,
     before: Sequence[Message],
-) -> dict[Run, Kept]:
+) -> dict[Run, HiddenTurn]:
     """Return the runs of assistant messages that are the client's versions of stored turns."""
     if not kept:
         return {}
     behind = places((*before, *messages), len(before))
-    runs: dict[Key, list[tuple[Run, Look]]] = {}
+    runs: dict[Key, list[tuple[Run, TurnLook]]] = {}
     for start, stop in _runs(messages):
         look = _look(messages[start:stop])
         for key in look.keys:
             runs.setdefault(key, []).append(((start, stop), look))
-    answers: dict[Run, Kept] = {}
+    answers: dict[Run, HiddenTurn] = {}
     # among several with the same question, prefer the last one that matches
     for answer in reversed(kept):
         alike = [
             run
             for look in _looks(answer, dialect, hidden)
             for key in look.keys
-            for run, other in runs.get(key, ())
+            for run, run_look in runs.get(key, ())
             if run not in answers
-            and look.may_be(other)
+            and look.may_be(run_look)
             # With Anthropic's prefill the client starts the turn itself, and the response is inside
             # the run.
             and (not answer.place or answer.place in behind[run[0] : run[1]])
@@ -125,29 +125,31 @@ def _runs(messages: Sequence[Message]) -> list[Run]:
     return runs
 
 
-def _looks(answer: Kept, dialect: str, hidden: Hidden) -> list[Look]:
+def _looks(answer: HiddenTurn, dialect: str, hidden: IsHidden) -> list[TurnLook]:
     """Return the possible features of the client's version of a response."""
-    shown = [
+    visible_messages = [
         _message(raw, dialect) for hop in answer.hops for raw in split(hop.turn, dialect, hidden)
     ]
-    look = _look(shown, [call for hop in answer.hops for _, call in sorted(hop.handed.items())])
+    look = _look(
+        visible_messages, [call for hop in answer.hops for _, call in sorted(hop.handed.items())]
+    )
     if look.uses:
         return [look]
-    return [look, look._replace(words=look.words + _squeezed(answer.note))]
+    return [look, look._replace(words=look.words + _without_space(answer.note))]
 
 
-def _look(messages: Sequence[Message], handed: Sequence[Call] = ()) -> Look:
-    calls: list[ToolCall | Call] = [call for message in messages for call in message.calls]
+def _look(messages: Sequence[Message], handed: Sequence[ModelCall] = ()) -> TurnLook:
+    calls: list[ToolCall | ModelCall] = [call for message in messages for call in message.calls]
     calls += handed
     if calls:
         ids = tuple(call.id for call in calls)
         uses = tuple((call.name, _canonical(call.arguments)) for call in calls)
-        return Look(ids if all(ids) else (), uses)
+        return TurnLook(ids if all(ids) else (), uses)
     words = [b.text for message in messages for b in message.blocks if isinstance(b, Text)]
-    return Look(words=_squeezed("".join(words)))
+    return TurnLook(words=_without_space("".join(words)))
 
 
-def _squeezed(words: str) -> str:
+def _without_space(words: str) -> str:
     return "".join(words.split())
 
 
@@ -174,43 +176,46 @@ def _canonical(arguments: Any) -> bytes:
 
 
 def _with_hidden(
-    shown: list[Message], following: list[Message], answer: Kept, conversation: Conversation
+    shown: list[Message], following: list[Message], answer: HiddenTurn, conversation: Conversation
 ) -> list[Message]:
     """Return a response with all its hops, followed by the later messages."""
     dialect = conversation.dialect
-    whole: list[Message] = []
+    restored: list[Message] = []
     for hop in answer.hops[:-1]:
-        whole.extend(_message(raw, dialect) for raw in sendable(hop.turn, conversation))
-        whole.extend(_composed(value, dialect) for value in results_in(dialect, hop.results))
+        restored.extend(_message(raw, dialect) for raw in sendable(hop.turn, conversation))
+        restored.extend(_message_from(value, dialect) for value in results_in(dialect, hop.results))
     last = answer.hops[-1]
-    whole.extend(_message(raw, dialect) for raw in sendable(last.turn, conversation))
-    whole = with_marks(whole, shown)
+    restored.extend(_message(raw, dialect) for raw in sendable(last.turn, conversation))
+    restored = with_marks(restored, shown)
     if dialect == "gemini":
         calls = [call for message in shown for call in message.calls]
         if last.results or last.handed or _has_other_ids(calls, last):
-            return [*whole, *_in_order(following, last, calls)]
+            return [*restored, *_in_order(following, last, calls)]
     if not last.results:
-        return [*whole, *following]
+        return [*restored, *following]
     if dialect == "anthropic":
-        return [*whole, *_in_one_message(following, last)]
-    return [*whole, *_in_front(following, last, dialect)]
+        return [*restored, *_in_one_message(following, last)]
+    return [*restored, *_in_front(following, last, dialect)]
 
 
 def _in_front(following: list[Message], hop: Hop, dialect: str) -> list[Message]:
     """Return the results as separate messages before the client's."""
-    return [*(_composed(value, dialect) for value in results_in(dialect, hop.results)), *following]
+    return [
+        *(_message_from(value, dialect) for value in results_in(dialect, hop.results)),
+        *following,
+    ]
 
 
 def _in_one_message(following: list[Message], hop: Hop) -> list[Message]:
     """Return Anthropic messages with all results at the start of the next user message."""
     [ours] = results_in("anthropic", hop.results)
     if not (following and following[0].role == "user"):
-        return [_composed(ours, "anthropic"), *following]
-    given = following[0].value
-    content = given["content"]
+        return [_message_from(ours, "anthropic"), *following]
+    next_message = following[0].value
+    content = next_message["content"]
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    together = {**given, "content": [*ours["content"], *parts]}
-    return [_composed(together, "anthropic"), *following[1:]]
+    together = {**next_message, "content": [*ours["content"], *parts]}
+    return [_message_from(together, "anthropic"), *following[1:]]
 
 
 def _has_other_ids(seen_calls: Sequence[ToolCall], hop: Hop) -> bool:
@@ -225,15 +230,21 @@ def _in_order(following: list[Message], hop: Hop, seen_calls: Sequence[ToolCall]
     client's version; calls handed to it under its own names come last, and their responses take the
     name that the model used.
     """
-    ours = [part for content in results_in("gemini", hop.results) for part in content["parts"]]
+    own_parts = [part for content in results_in("gemini", hop.results) for part in content["parts"]]
     if not (following and following[0].results):
-        added = [_composed({"role": "user", "parts": ours}, "gemini")] if ours else []
+        added = [_message_from({"role": "user", "parts": own_parts}, "gemini")] if own_parts else []
         return [*added, *following]
-    given = following[0].value
-    parts = given["parts"] if isinstance(given["parts"], list) else [given["parts"]]
+    next_message = following[0].value
+    parts = (
+        next_message["parts"]
+        if isinstance(next_message["parts"], list)
+        else [next_message["parts"]]
+    )
     places = {block.place[-1] for block in following[0].results}
-    theirs = [part for n, part in enumerate(parts) if n in places or parts is not given["parts"]]
-    rest = [part for part in parts if part not in theirs]
+    client_parts = [
+        part for n, part in enumerate(parts) if n in places or parts is not next_message["parts"]
+    ]
+    other_parts = [part for part in parts if part not in client_parts]
     hidden = [call for call, _ in hop.results]
     own = len(seen_calls) - len(hop.handed)
     client_calls = iter(seen_calls[:own])
@@ -242,25 +253,31 @@ def _in_order(following: list[Message], hop: Hop, seen_calls: Sequence[ToolCall]
     for n, call in enumerate(turn_calls(hop.turn, "gemini")):
         if call in hidden:
             hidden.remove(call)
-            ordered.append(ours.pop(0))
-        elif theirs:
+            ordered.append(own_parts.pop(0))
+        elif client_parts:
             name = hop.handed[n].name if n in hop.handed else call.name
-            seen = next(handed_calls if n in hop.handed else client_calls, None)
-            response = theirs.pop(_answering(theirs, seen.id if seen else "", name))
+            client_call = next(handed_calls if n in hop.handed else client_calls, None)
+            response = client_parts.pop(
+                _answering(client_parts, client_call.id if client_call else "", name)
+            )
             ordered.append(_as_answer_to(call, response))
-    together = {**given, "parts": [*ordered, *ours, *theirs, *rest]}
-    return [_composed(together, "gemini"), *following[1:]]
+    together = {**next_message, "parts": [*ordered, *own_parts, *client_parts, *other_parts]}
+    return [_message_from(together, "gemini"), *following[1:]]
 
 
 def _answering(responses: Sequence[Any], call_id: str, name: str) -> int:
     """Return the index of a call's response: by its id, else by its name, else the first."""
-    given = [_response(part) for part in responses]
-    by_id = (n for n, (_, value) in enumerate(given) if call_id and take(value, "id") == call_id)
-    by_name = (n for n, (_, value) in enumerate(given) if take(value, "name") == name)
+    named_responses = [_response(part) for part in responses]
+    by_id = (
+        n
+        for n, (_, value) in enumerate(named_responses)
+        if call_id and take(value, "id") == call_id
+    )
+    by_name = (n for n, (_, value) in enumerate(named_responses) if take(value, "name") == name)
     return next(by_id, next(by_name, 0))
 
 
-def _as_answer_to(call: Call, part: Any) -> Any:
+def _as_answer_to(call: ModelCall, part: Any) -> Any:
     """Return a response with the name and id that the provider used for its call."""
     key, value = _response(part)
     if take(value, "id") == call.id and take(value, "name") == call.name:
@@ -274,7 +291,7 @@ def _response(part: Any) -> tuple[str, Any]:
     return key, part[key]
 
 
-def _follow_chain(conversation: Conversation, kept: Sequence[Kept]) -> Conversation:
+def _follow_chain(conversation: Conversation, kept: Sequence[HiddenTurn]) -> Conversation:
     """Continue from the last hop, unknown to the client, if the provider stores the history."""
     previous = conversation.rest.get("previous_response_id")
     answer = next((answer for answer in kept if previous and answer.seen_id == previous), None)
@@ -296,5 +313,5 @@ def _message(raw: bytes, dialect: str) -> Message:
     return Message(raw, spoken.check(decode(raw), ()), spoken)
 
 
-def _composed(value: Any, dialect: str) -> Message:
+def _message_from(value: Any, dialect: str) -> Message:
     return _message(encode(value), dialect)
