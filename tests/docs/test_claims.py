@@ -125,7 +125,7 @@ CLAIMS: dict[str, list[str]] = {
         f"error messages up to {cite_results._LONG_ERROR:,} characters",
     ],
     "docs/discussions/proxy.md": [
-        f"{_BUSY}, the request goes to the next",
+        f"{_BUSY}, the next one in the settings gets the request",
         f"Above {_percent(HIGH_WATER)} of the window",
         f"does not bring it to {_percent(_NUMBERS.calm)}",
         f"is folded to {_percent(LOW_WATER)}",
@@ -184,7 +184,7 @@ CLAIMS: dict[str, list[str]] = {
 
 def test_proxy_page_explains_every_kind_of_edit() -> None:
     page = (ROOT / "docs/discussions/proxy.md").read_text("utf-8")
-    _, _, table = page.partition("| action | what was done |")
+    _, _, table = page.partition("| action | meaning |")
     cells = [row.split("|")[1] for row in table.split("\n\n")[0].splitlines()[2:]]
     named = re.findall(r"`([a-z]+)`", " ".join(cells))
     assert sorted(named) == sorted(get_args(EditAction))
