@@ -130,7 +130,7 @@ CLAIMS: dict[str, list[str]] = {
         f"does not bring it to {_percent(_NUMBERS.calm)}",
         f"is folded to {_percent(LOW_WATER)}",
         f"({live._MOST_SESSIONS:,} sessions or {live._MOST_BYTES // _MILLION} MB of them, "
-        f"{recent._MOST_BEGINNINGS} conversations as they were read or "
+        f"{recent._MOST_BEGINNINGS} parsed conversations or "
         f"{recent._MOST_BYTES // _MILLION} MB, counts of {2 * vocabulary.shared._half:,} texts",
     ],
     "docs/discussions/research.md": [
