@@ -27,6 +27,7 @@ from holdfast.trim.engine import cannot_fit as anchors_cannot_fit
 from holdfast.wire import DIALECTS, Conversation, Entry, Text
 from holdfast.wire.blocks import Tool
 from holdfast.wire.frame import take_apart
+from holdfast.wire.message import beginning
 from holdfast.wire.strict import decode, encode
 
 # How each dialect says that no tool may be called, and that one must be.
@@ -52,17 +53,25 @@ def ended(
     if not any(message.role == "assistant" for message in draft.now.messages):
         return None  # there is nothing to report: it is the limit that is too small
     guard = _judged(draft.now, folded.counted, measure, debug=debug)
-    last = _told(_forbidden(draft), guard.guidance(), measure)
-    counted = measure.count(last.now)
-    if not measure.fits(counted) and 0 < folded.counted.parts.tools <= measure.most // 2:
+    words = guard.guidance()
+    last = _last_turn(_forbidden(draft), words, folded.floor, measure)
+    if last is None and 0 < folded.counted.parts.tools <= measure.most // 2:
         without = _withheld(draft, measure, originals)
-        if without is None:
-            return None
-        last = _told(without, guard.guidance(), measure)
-        counted = measure.count(last.now)
-    if not measure.fits(counted):
-        return None
-    return FoldResult(last, counted, folded.floor)
+        if without is not None:
+            last = _last_turn(without, words, folded.floor, measure)
+    return last
+
+
+def _last_turn(draft: Draft, words: str, floor: int, measure: Measure) -> FoldResult | None:
+    """Return a request with words to the model behind it; None if it does not fit."""
+    last = _told(draft, words, measure)
+    counted = measure.count(last.now)
+    if measure.fits(counted):
+        return FoldResult(last, counted, floor)
+    start = beginning(draft.now.messages, last.now.messages)
+    for message in last.now.messages[start:]:
+        message.let_go()  # the sum cached on it holds the message itself: a reference cycle
+    return None
 
 
 def _judged(

@@ -263,6 +263,16 @@ def test_a_request_that_the_store_failed_is_gone(
     assert ours(left_by(proxy, asks, requests("openai-chat", "short"))) == {}
 
 
+def test_a_request_that_cannot_be_made_to_fit_is_gone(proxy: Running) -> None:
+    """Also the last turn that was tried for it, and counted."""
+
+    def is_refused(proxy: Running, body: bytes) -> None:
+        small = KEYS | {"x-holdfast-budget": "20"}
+        assert ask_model(proxy, "openai-chat", body, headers=small).status == 400
+
+    assert ours(left_by(proxy, is_refused, requests("openai-chat", "short"))) == {}
+
+
 # --- the collector -------------------------------------------------------------------------------
 
 
