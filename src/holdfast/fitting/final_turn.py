@@ -27,7 +27,7 @@ from holdfast.trim.engine import cannot_fit as anchors_cannot_fit
 from holdfast.wire import DIALECTS, Conversation, Entry, Text
 from holdfast.wire.blocks import Tool
 from holdfast.wire.frame import take_apart
-from holdfast.wire.message import beginning
+from holdfast.wire.message import common_prefix
 from holdfast.wire.strict import decode, encode
 
 # How each dialect says that no tool may be called, and that one must be.
@@ -68,7 +68,7 @@ def _last_turn(draft: Draft, words: str, floor: int, measure: Measure) -> FoldRe
     counted = measure.count(last.now)
     if measure.fits(counted):
         return FoldResult(last, counted, floor)
-    start = beginning(draft.now.messages, last.now.messages)
+    start = common_prefix(draft.now.messages, last.now.messages)
     for message in last.now.messages[start:]:
         message.let_go()  # the sum cached on it holds the message itself: a reference cycle
     return None
