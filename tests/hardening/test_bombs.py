@@ -265,7 +265,7 @@ def test_an_answer_with_very_many_calls_is_read_off_the_event_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     threads: set[str] = set()
-    note_threads(monkeypatch, exchange, "read_answer", threads)
+    note_threads(monkeypatch, exchange, "read_response", threads)
     note_threads(monkeypatch, Relay, "finish", threads)
     with Blunt() as upstream, running_proxy({}, upstream.url) as proxy:
         for name in ("answer with", "stream with"):
