@@ -1,11 +1,11 @@
 """Digests: the sentences, rows or lines of a content that fit a number of tokens.
 
-No model takes part: everything is quoted as it stands, so nothing in a digest can be wrong, and
-each quotation has its place in the content (a JSON value follows its key, as its condenser writes
-it). With a question, quotations are chosen that bear on it, or on what the best of them name;
-without one, the beginnings of paragraphs, or the rows and lines with most new words. The same
-content and question give the same digest. Work is linear: a content over a megabyte is read part by
-part, so that beside 50 MB only one part and the quotations are held.
+No model is used: everything is quoted verbatim, so nothing in a digest can be wrong, and each
+quotation has its place in the content (a JSON value follows its key, as its condenser writes it).
+With a question, quotations relevant to it, or to the names in the best of them, are selected;
+without one, the beginnings of paragraphs, or the rows and lines with most new words. Digests are
+deterministic. Work is linear: a content over a megabyte is read part by part, so that of 50 MB
+only one part and the quotations are in memory.
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ Count = Callable[[str], int]
 """The tokens of a text."""
 
 _WHOLE = 1_000_000
-"""Characters of a content that is read as what it is; a condenser holds up to 40 times as much."""
+"""Characters of a content that is condensed as a whole; a condenser uses up to 40 times as much
+memory."""
 _PART = 250_000
 """Characters of a part of a longer one, which is read as text: half a document is none."""
 _AGAIN = 4
-"""Of each part so many times its share is looked at again, together with that of all others."""
+"""Multiple of each part's share that is ranked again, together with that of all others."""
 _LEAST_AGAIN = 120
 """Tokens that a part gives at least: the one that gave none could hold the answer."""
 _OWN_SHARE = 1_000
 """With a share of more tokens a part is digested by itself: it has room for what matters in it."""
 _PROSE = frozenset({"text", "markdown", "html"})
-"""Kinds that are quoted by sentences; of all others, a row or a line is the least that tells."""
-# Linear: what repeats without a limit is white space behind one sign, and is possessive.
+"""Kinds that are quoted by sentences; all others by rows or lines."""
+# Linear: the only unbounded repeat is white space after one character, and is possessive.
 _BETWEEN_SENTENCES = re.compile(r"(?<=[.!?…。！？])[\"'”’)\]]{0,3}\s++|\n\s*+")  # noqa: RUF001 Chinese
 _BLANK = re.compile(r"\n[ \t\r]*+\n\s*+")
 _WORD = re.compile(r"[^\W_]{2,}")
@@ -56,30 +57,30 @@ _FIRST_HOP = 4
 _MOST_NAMES = 20
 _OF_SECOND_HOP = 1.2
 _OF_PARAGRAPH = 1.0
-"""What a sentence has of its paragraph's bearing: `He was born in 1911` names nobody."""
+"""Weight of its paragraph's relevance for a sentence: `He was born in 1911` names nobody."""
 _OF_BEGINNING = 0.3
-"""What a first sentence has for being one: it says what the paragraph is about."""
+"""Bonus of a first sentence: it introduces the topic of the paragraph."""
 _FIRST_WORDS = 400
-"""Characters of a row or line that tell whether it is an error."""
+"""Characters of a row or line that show whether it is an error."""
 _GRAVE = {3: 2.0, 2: 1.0}
-"""What an error and a warning have for being one, beside what they tell: 004-63."""
+"""Bonus of errors and warnings."""
 
 
 class Quotation(NamedTuple):
-    """A part of a content as it stands."""
+    """A verbatim part of a content."""
 
     text: str
     where: str
     """Its place in source units, as `expand_ref` opens it."""
     paragraph: int
-    """Sentences of one paragraph go on in one line."""
+    """Sentences of one paragraph share a line."""
     place: int
-    """How many sentences of its paragraph stand before it."""
+    """Number of sentences before it in its paragraph."""
     tokens: int
 
 
 class Digest(NamedTuple):
-    """What is quoted of a content, in the order in which it stands there."""
+    """The quotations of a content, in its order."""
 
     text: str
     tokens: int
@@ -120,7 +121,7 @@ def _quotations(content: str, counted: Count) -> tuple[list[Quotation], bool]:
 
 
 def _cut_up(passages: Sequence[Passage], counted: Count, *, prose: bool) -> list[Quotation]:
-    """Each sentence, row or line once: a title is told before each part of a long section."""
+    """Return each sentence, row or line once: parts of a long section repeat its title."""
     quotations: list[Quotation] = []
     told: set[str] = set()
     number = 0
@@ -154,7 +155,7 @@ def _parts(content: str) -> Iterator[_Part]:
 
 
 def _of_part(part: _Part, most: int, question: str, counted: Count) -> Digest:
-    """What a part has to say, with its places in the whole."""
+    """Return the digest of a part, with places in the complete content."""
     source = Source(part.text.encode("utf-8", "replace"))
     quotations = _cut_up(plain_text.passages(source), counted, prose=True)
     chosen = choose(quotations, most, question, counted, prose=True)
@@ -186,7 +187,7 @@ def _as_one(part: _Part, most: int, question: str, counted: Count) -> Quotation:
 def choose(
     quotations: Sequence[Quotation], most: int, question: str, counted: Count, *, prose: bool
 ) -> Digest:
-    """The best of some quotations, in at most so many tokens."""
+    """Return the best quotations within `most` tokens."""
     plain = _beginnings(quotations) if prose else _news(quotations)
     bearing = _bearing(quotations, question, prose=prose) if question else [0.0] * len(quotations)
     share = _OF_BEGINNING if prose else 0.0
@@ -198,7 +199,8 @@ def choose(
     chosen: list[int] = []
     room = most
     for n in best_first:
-        # A line end or a space before each; what is too long leaves its room to what is shorter.
+        # A line end or a space precedes each; a quotation that is too long leaves its room to
+        # shorter ones.
         if quotations[n].tokens + 1 <= room:
             chosen.append(n)
             room -= quotations[n].tokens + 1
@@ -256,7 +258,7 @@ def _beginnings(quotations: Sequence[Quotation]) -> list[float]:
 
 
 def _news(quotations: Sequence[Quotation]) -> list[float]:
-    """How much each tells, for each of its tokens, that none before it told; errors count more."""
+    """Return the new information per token of each quotation; errors count more."""
     told: set[str] = set()
     lines = [quotation.text[:_FIRST_WORDS].replace("\n", " ") for quotation in quotations]
     # Few lines hold a word of an error: these are found all at once, and only they are weighed.

@@ -33,10 +33,10 @@ def _singular(unit: str) -> str:
 
 
 def labelled(text: str, where: str) -> str:
-    """Return a quoted text with its place: a path before it, numbers of lines behind it.
+    """Return a quoted text with its place: a path before it, line numbers after it.
 
     Asked "Which line says …?", a model of 1.5 billion parameters answered with the place `line 27`
-    where that stood first.
+    when that came first.
     """
     place = short_place(where)
     if place.partition(" ")[0] in ("line", "lines"):

@@ -1,7 +1,7 @@
-"""Cite long tool results when they arrive; the same message gets the same citation every time.
+"""Citation of long tool results when they arrive; the same message always gets the same citation.
 
-The policy decides what is cited: see policy.py. A citation depends on the conversation alone: the
-result, the call, what is sent before it, and the user's last question.
+The policy chooses the results: see policy.py. A citation depends only on the conversation: the
+result, the call, the messages before it, and the user's last question.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ class PlannedResult(NamedTuple):
 def cite_arrivals(
     draft: Draft, options: FitOptions, measure: Measure, originals: Originals, tool: ToolCost
 ) -> Steps[Draft]:
-    """Cite the results that it pays to cite, among the messages that did not go out before.
+    """Cite the results that pay, among the messages that were not sent before.
 
-    An opened result is never cited again. `tool` is what it costs to offer the tool that opens
-    refs, where nothing was cited before.
+    An opened result is never cited again. `tool` is the cost of offering expand_ref, if nothing
+    was cited before.
     """
     places: Sequence[int] = range(draft.known, len(draft.now.messages))
     if options.whole:
@@ -154,7 +154,7 @@ class _ArrivalPolicy:
 
 
 def openers(asked: Conversation) -> set[str]:
-    """Return the names of the client's own tools that open refs, as their descriptions tell."""
+    """Return the names of the client's own tools that open refs, by their descriptions."""
     return {tool.name for tool in offered_tools(asked) if is_opener(tool)}
 
 
@@ -234,7 +234,7 @@ class ResultCitations:
     def planned(
         self, n: int, results: Sequence[LongResult], decisions: Sequence[Decision]
     ) -> list[PlannedResult]:
-        """Return the results that are to be cited, and note those that stay whole."""
+        """Return the results to cite, and note the others."""
         message = pointed(self.messages[n])
         planned = []
         before = self.messages
@@ -253,7 +253,7 @@ class ResultCitations:
                     PlannedResult(block, text, arrival.tool, question, decision, arrival.remainder)
                 )
         if any(each.remainder is None for each in planned):
-            # A pointer without a ref is put back before a fold, which takes a message of its own.
+            # A pointer without a ref is removed before a fold, which takes a separate message.
             planned = [p for p in planned if p.remainder is None or _shows_ref(p.remainder)]
         if planned and message.size > _LARGE:
             _let_texts_go(message, planned)

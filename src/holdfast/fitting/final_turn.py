@@ -1,9 +1,9 @@
-"""The last turn of a conversation that can grow no more: the model is asked to come to its end.
+"""The last turn of a conversation that cannot grow: the model is asked to finish.
 
-The guard decides and says so; this makes the request that it wants. The tools stay where they are,
-so that the vendor's cache holds, and may not be called; only where that does not fit are they
-withheld, and then the edit says which. Tools that take more than half of the limit are simply too
-many, which is an error. A tool of the client's for its final report stays usable.
+The guard decides; this module builds the request. The tools are kept, so that the provider's cache
+stays valid, and may not be called; they are withheld only if the request does not fit otherwise,
+and the edit names them. Tools that take more than half of the limit are an error. A client's tool
+for its final report stays usable.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from holdfast.wire.frame import take_apart
 from holdfast.wire.message import common_prefix
 from holdfast.wire.strict import decode, encode
 
-# How each dialect says that no tool may be called, and that one must be.
+# Each dialect's values that forbid tool calls, and that require one.
 _CHOICE = {
     "openai-chat": "tool_choice",
     "openai-responses": "tool_choice",
@@ -77,14 +77,14 @@ def _last_turn(draft: Draft, words: str, floor: int, measure: Measure) -> FoldRe
 def _judged(
     conversation: Conversation, counted: TokenCount, measure: Measure, *, debug: bool
 ) -> ContextGuard:
-    """The guard over the one target there is; what it does goes into the log."""
+    """Return the guard of the only target; its events are logged."""
     target = TargetContextConfig(
         "request", measure.model or "unknown", measure.most, buffer_tokens=0, max_output_tokens=0
     )
     final_tools = [tool.name for tool in conversation.tools if tool.name == FINAL_REPORT_TOOL]
     guard = ContextGuard(
         [target],
-        on_overflow="best_effort",  # whether it fits after all is counted behind this
+        on_overflow="best_effort",  # the final count decides whether it fits
         final_tools=final_tools,
         current_tokens=counted.tokens - counted.parts.tools,
         listener=tell,
@@ -99,7 +99,7 @@ def _judged(
 
 
 def _told(draft: Draft, words: str, measure: Measure) -> Draft:
-    """The request with words to the model behind it, which are ours and not the user's."""
+    """Return the request with an appended message of ours to the model."""
     longer = draft.now.insert(len(draft.now.messages), Entry("user", (Text(text=words),)))
 
     explain = because(
@@ -153,14 +153,14 @@ def _only(name: str, dialect: str) -> Any:
 
 
 def _withheld(draft: Draft, measure: Measure, originals: Originals) -> Draft | None:
-    """Without the tools, but for the names of those that the history calls.
+    """Return the request without tools, except for the names of those that the history calls.
 
-    Providers want a definition for each of these; what they are and take goes. None where that
-    may not be stored.
+    Providers require a definition for each of these; their descriptions and parameters are
+    removed. None if they may not be stored.
     """
     now = draft.now
     if now.dialect == "converse":
-        return None  # its tools stand in toolConfig, which is read nowhere here
+        return None  # its tools are in toolConfig, which is not parsed here
     body = decode(now.frame.hollow)
     before = measure.count(now).parts.tools
     ref = originals.keep("tools", encode(body.get("tools") or body.get("functions")), before)
@@ -207,7 +207,7 @@ _NOTHING = {"type": "object", "properties": {}}
 
 
 def cannot_fit(smallest: FoldResult, measure: Measure, originals: Originals) -> BudgetExceededError:
-    """What is in the way: tools that leave no room, anchors, or what may not be stored."""
+    """Return the error with the cause: large tools, anchors, or content that must not be stored."""
     error = _too_large(smallest, measure)
     if originals.refused:
         error.fix += " Some of it stays because the privacy policy refuses to store it."

@@ -1,15 +1,14 @@
-"""Make a request smaller that is too large: rarely, and in one large step.
+"""Reduction of a request that is too large: rarely, and in one large step.
 
-First the older results give way to citations, all at once; if that is not enough, the oldest
-history is folded. The ladder of ever smaller requests does not depend on the limit, which only says
-where to stop: a larger one never keeps less.
+First the older results are replaced by citations, all at once; if that is not enough, the oldest
+history is folded. The sequence of ever smaller requests does not depend on the limit, which only
+decides where to stop: a larger one never keeps less.
 
-Cite the older results of a request together, before history is folded: one step, one new prefix.
-Results that stayed whole when they came are the largest part of a full window, and a citation keeps
-more of them than a digest. One after the other they would break the vendor's cache again and again
-(clearing results little by little costs 1.01 to 1.10 of leaving them, recorded agents); so they
-wait, and go at once. What the model works on stays: the last exchanges, and what was read of files
-that it has edited in them. Which results go depends on the conversation alone, not on the limit.
+Results that were kept on arrival are the largest part of a full window, and a citation keeps more
+of them than a digest. One after the other they would invalidate the provider's cache again and
+again (clearing results little by little costs 1.01 to 1.10 of leaving them, recorded agents); so
+they are cited together. Content that the model works on is kept: the last exchanges, and readings
+of files edited in them. The selection depends on the conversation alone, not on the limit.
 """
 
 from __future__ import annotations
@@ -162,13 +161,13 @@ def fold(
 ) -> Steps[FoldResult]:
     """Fold a request to its limit if that is possible, and then as low as it pays.
 
-    Summaries of models in `told` are quoted where their messages are folded again; they are no
-    reason to fold.
+    Models' summaries in `told` are quoted when their messages are folded again; they are no reason
+    to fold.
     """
     counted = measure.count(draft.now)
     size = measure.size(counted)
     target = options.low_water * measure.most
-    went_on = 0 < draft.known < len(draft.now.messages)  # one sent again goes out as it did
+    went_on = 0 < draft.known < len(draft.now.messages)  # a repeated request is sent unchanged
     high = size > options.high_water * measure.most
     gain = size - max(floor, round(target))
     # Where nobody set a limit, the client may shorten its history itself before the model's window
@@ -230,7 +229,7 @@ def _steps(  # noqa: PLR0913 - what a ladder is made with
     counted = measure.count(draft.now)
     anchors = AnchorPreservationManager(options.anchors).identify(draft.now.messages)
     pieces = pieces_of(draft.now, counted, anchors, draft.origins)
-    # What is not messages cannot be trimmed, and an upper bound is larger than the count.
+    # Only messages can be trimmed, and an upper bound is larger than the count.
     around = counted.tokens - sum(piece.tokens for piece in pieces)
     scale = measure.size(counted) / max(1, counted.tokens)
     bench = Bench(
@@ -306,10 +305,10 @@ class _Documents(DocumentCitations):
 
 
 def keeps_rules(before: Conversation, after: Conversation, model: str) -> bool:
-    """Whether a trim broke no rule: exchanges stay whole, so only what is new is looked at.
+    """Return whether a trim broke no rule; exchanges are whole, so only new violations count.
 
-    To drop what stood between two messages may bring together what must not stand side by side;
-    such a state is passed over, and the next one taken.
+    Removing the content between two messages may join messages that must not be adjacent; such a
+    state is skipped.
     """
     places = {id(message): n for n, message in enumerate(before.messages)}
     now = [places.get(id(message), -1) for message in after.messages]

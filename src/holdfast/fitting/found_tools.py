@@ -1,9 +1,9 @@
-"""Tools that a model has found, as the provider loads them: from what it was told to what it calls.
+"""Tools that a model has found, and their loading by the provider.
 
-What a search brought is told in words, definition by definition: that serves every model. Where the
-provider holds the schemas back itself, references stand for these words, and it shows the model the
-definitions of the request. Words are what is kept with a turn, so that a session can go on with a
-model, or at an address, that knows nothing of references.
+Search results are text, definition by definition, which serves every model. If the provider hides
+the schemas itself, references replace this text, and the provider shows the definitions of the
+request. The text is recorded with a turn, so that a session can continue with a model, or at an
+address, without references.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def holds_back(sent: Conversation) -> bool:
 
 
 def goes_on(state: FitState, asked: Conversation, options: FitOptions, model: str) -> bool:
-    """Whether what went out last time can go out again, as far as tools were loaded in it.
+    """Return whether the last request can be sent again, with regard to its loaded tools.
 
-    Another model or address may know no references; and a reference to a tool that the client has
-    taken away is refused.
+    Another model or address may not support references; and a reference to a removed tool is
+    refused.
     """
     if not holds_back(state.sent):
         return True
@@ -38,7 +38,7 @@ def goes_on(state: FitState, asked: Conversation, options: FitOptions, model: st
 
 
 def load_found(request: Conversation, start: int, names: Collection[str]) -> Conversation:
-    """The request with references for what searches have told, from a message on."""
+    """Return the request with references for search results, from a message on."""
     messages = list(request.messages)
     searches: set[str] = set()
     for n, message in enumerate(messages[start:], start):
@@ -51,18 +51,18 @@ def load_found(request: Conversation, start: int, names: Collection[str]) -> Con
 
 
 def loaded_in(draft: Draft) -> Draft:
-    """The request in which the provider loads what was found since it last went out."""
+    """Return the request in which the provider loads tools that were found since the last one."""
     names = {tool.name for tool in draft.asked.tools}
     explain = because(
         "defer",
         "had the provider load the tools that were found",
         "it has their schemas, and the model calls them by their names",
-        lambda _: 0,  # nothing is saved by it: the model is shown what it was told
+        lambda _: 0,  # it saves no tokens: the model sees the same definitions
     )
     return draft.changed(load_found(draft.now, draft.known, names), explain)
 
 
 def _named(told: str, names: Collection[str]) -> list[str]:
-    """The tools that a search has told of, each in a line; words beside them are no tools."""
+    """Return the tools in a search result, each in a line; other text names no tools."""
     told_names = (take(load(line.encode()), "name") for line in told.splitlines())
     return [name for name in dict.fromkeys(told_names) if name in names]

@@ -1,11 +1,10 @@
-"""Open the hidden passage that a new user message asks for, before the model has to ask.
+"""Opening of the hidden passage that a new user message asks for, before the model has to call.
 
-The passage is appended to the message that asks, quoted with its ref: new content at the end, so
-the cached prefix stays and no extra call is needed. It is an edit like any other, so later requests
+The passage is appended to the message, quoted with its ref: new content at the end, so the cached
+prefix stays valid and no extra call is needed. It is an edit like any other, so later requests
 replay it byte for byte. Only contents of this conversation are searched, as the client sends them
-again with each request; the store is not read.
-
-docs/discussions/opening-ahead.md has the measurements behind the constants.
+again with each request; the store is not read. docs/discussions/opening-ahead.md has the
+measurements of the constants.
 """
 
 from __future__ import annotations
@@ -44,9 +43,9 @@ LEAST_LEAD = 0.2
 LEAST_MARGIN = 0.1
 """By how much it must exceed that of the next content: an ambiguous question opens nothing."""
 LEAST_WORTH = 8.0
-"""Worth of the terms in the passage; two words that stand in every tenth passage have about 5."""
+"""Weight of the terms in the passage; two words that occur in every tenth passage have about 5."""
 _LEAST_UNIQUE = 2.5
-"""The same in a short content: the worth of so many words that stand in one passage only."""
+"""The same in a short content: the weight of terms that occur in one passage only."""
 _LEAST_TERMS = 2
 _MOST_QUESTION = 1_000
 """Characters. A longer message is a task, or holds a document."""
@@ -55,7 +54,7 @@ _MOST_CONTENTS = 32
 _MOST_BYTES = 800_000
 """Bytes of them; with the limits below, the cost does not grow with the conversation."""
 _MOST_MATCHED = 3
-"""Contents whose passages are ranked: those that hold most of the question."""
+"""Contents whose passages are ranked: those with the most terms of the question."""
 _LEAST_HELD = 0.4
 """Share of the terms' weights that such a content holds anywhere."""
 _LEAST_CONTENT = 400
@@ -76,11 +75,11 @@ class HiddenMessage(NamedTuple):
     fold_ref: str
     """The ref of the messages folded with it; empty if it was only cited."""
     shown_by: Message
-    """The message that went out in its place."""
+    """The message that was sent instead."""
 
 
 class Candidate(NamedTuple):
-    """A hidden content and what it has to do with the question."""
+    """A hidden content and its relevance to the question."""
 
     ref_id: str
     match: ContentMatch
@@ -142,7 +141,7 @@ def _opened(draft: Draft, options: FitOptions, measure: Measure) -> Steps[Draft 
     last = draft.now.messages[-1]
     texts = [block for block in last.blocks if isinstance(block, Text) and block.slot]
     own = [block.text for block in own_of(last).blocks if isinstance(block, Text)]
-    # Clients put reminders before the user's words: these stand in the last text.
+    # Clients put reminders before the user's words, which are in the last text.
     question = question_in(own[-1]).strip() if own else ""
     if not texts or not 0 < len(question) <= _MOST_QUESTION:
         return None
@@ -211,8 +210,8 @@ def _best_candidate(
         return None
     lines = list(_visible_lines(now.messages[:-1], best.shown_by))
     if not best.match.names_field:
-        # A small model does not find a field that the question names in the citation above, but
-        # behind the question it does; one field is short.
+        # A small model does not find a field that the question names in an earlier citation, but
+        # finds it after the question; one field is short.
         lines += _lines_of(best.shown_by)
     visible = max(_line_worths(wanted, lines, worths), default=0.0)
     return best if worth - visible >= LEAST_LEAD * total else None
@@ -252,7 +251,7 @@ def _match_requests(
 
 
 def _held_share(text: str, wanted: Sequence[Term]) -> float:
-    """Return the share of the terms' weights that stand anywhere in a text."""
+    """Return the share of the terms' weights that occur anywhere in a text."""
     low = fold(text)
     held = sum(term.weight for term in wanted if _stands_in(low, term))
     absent = sum(term.weight for term in wanted if not _stands_in(low, term))

@@ -65,10 +65,10 @@ def _refs_before(messages: Sequence[Message], n: int, rules: CitingRules) -> set
 
 
 def cited_by_client(text: str, rules: CitingRules) -> str:
-    """The ref of a citation that a tool of the client's made with `cite`; empty if it is none.
+    """Return the ref of a citation that a client's tool made with `cite`; empty if it is none.
 
-    Nothing tells it from one that only looks like it, which is no gain either: it must be as short
-    as a citation, and so short a text is left as it is.
+    An imitation cannot be distinguished, but gains nothing: it must be as short as a citation, and
+    such a short text is never cited.
     """
     # Citations of earlier versions began with the ref itself.
     ref = REF.match(text, len(STORED) if text.startswith(STORED) else 1)

@@ -95,19 +95,19 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
     makes them write the whole prefix again, a tool that is there from the start costs its own
     tokens in every request."""
     offer_inline: OfferInline = "auto"
-    """Whether it comes in a message instead, behind what is cached, with the first ref. That costs
-    nothing until there is one, but the API must know such messages. `auto`: where the client's own
-    request shows that it does; `always`: wherever OpenAI's own models answer Responses, too."""
+    """Whether it is offered in a message after the cached prefix, with the first ref. That costs
+    nothing before the first ref, but the API must support such messages. `auto`: if the client's
+    own request shows that; `always`: also for OpenAI's own models with Responses."""
     lazy: LazyRules = LazyRules()
-    """When schemas of tools are set aside. Someone must answer the calls of the two tools that
-    stand for them, and hand on calls: see calling/finding.py."""
+    """When tool schemas are hidden. The caller must answer the calls of the two tools that replace
+    them, and forward calls: see upstream/finding.py."""
     whole: frozenset[str] = frozenset()
     """The client's messages that someone asked to have whole, by name: see keeping.py."""
     betas: frozenset[str] = frozenset()
     """Names in the client's header `anthropic-beta`."""
     summary_tokens: int = 0
-    """What a digest may have for a model's summary of what it stands for; 0 where none is asked.
-    The summary comes later, from the queue: see `FitState.told`."""
+    """Tokens of a digest for a model's summary; 0 without a model. The summary comes later, from
+    the queue: see `FitState.told`."""
     ends: bool = True
     """Whether the model is asked to finish a conversation that can grow no more."""
     reports_usage: bool = False
@@ -116,6 +116,6 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the guard's looks at a request that must end are logged."""
     platform: str = ""
     registry: ModelContextRegistry = _BUNDLED
-    """Limits of models, with those that the settings override."""
+    """Limits of models, with overrides from the settings."""
     high_water: float = HIGH_WATER
     low_water: float = LOW_WATER

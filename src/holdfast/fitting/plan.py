@@ -95,7 +95,7 @@ class FitPlan:
         may not be stored.
 
         Raises:
-            BudgetExceededError: The request cannot be made to fit.
+            BudgetExceededError: The request cannot fit.
         """
         if len(answers) != len(self.reads):
             raise ValueError(f"{len(self.reads)} answers are needed, not {len(answers)}")
@@ -132,12 +132,12 @@ def plan(
     hidden: Sequence[HiddenTurn] = (),
     calibration: Correction | None = None,
 ) -> FitPlan:
-    """Return the plan by which a request fits its limit.
+    """Return the plan of a request within its limit.
 
-    `hidden` are the answers whose calls the client never saw: they are brought back.
+    `hidden` are the answers with hidden calls, which are restored.
 
     Raises:
-        BudgetExceededError: The request cannot be made to fit.
+        BudgetExceededError: The request cannot fit.
     """
     inputs = FitInput(body, options, state, tuple(hidden), calibration)
     steps, limit = inputs.steps()
@@ -183,12 +183,12 @@ def fit(  # noqa: PLR0913 - named arguments, of which most calls need two
 ) -> Fitted:
     """Return a request of at most `limit` input tokens, or raise.
 
-    The limit is the model's own if none is given, less the room for `output` tokens; then the
-    count's upper bound must fit, not only the count. Anchors are kept whatever it takes.
+    The default limit is the model's own, less the room for `output` tokens; then the count's upper
+    bound must fit, not only the count. Anchors are always kept.
 
-    What left the request is in `Fitted.contents`, each under the ref that its edit names. With
-    `citing` rules, long tool results give way to citations, and the tool that opens refs is
-    offered: then the contents must be stored before the body is sent.
+    Removed content is in `Fitted.contents`, each under the ref in its edit. With `citing` rules,
+    long tool results are replaced by citations, and expand_ref is offered: then the contents must
+    be stored before the body is sent.
     """
     options = FitOptions(
         model=model or "",

@@ -1,9 +1,9 @@
-"""Replace lines of a result that an earlier result has by a pointer to it.
+"""Pointers, which replace lines of a result that an earlier result has.
 
-Nothing is hidden: the lines are in an earlier result as it is sent to the model, verbatim and
-consecutive. It depends on the messages before the result alone, so that the same
-conversation gets the same; what was decided is replayed. When a result that is pointed to gives way
-later, the pointer stays as it went out: it opens its own original.
+Nothing is hidden: the lines are in an earlier result in the same request, verbatim and
+consecutive. Pointers depend only on the messages before the result, so that the same conversation
+gets the same ones; they are replayed later. If the earlier result is cited or folded later, the
+pointer is unchanged: it opens its own original.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from holdfast.wire.message import result_texts
 from holdfast.wire.notes import SingleNote
 
 LEAST_SAVED = 150
-"""Tokens: a reader has to look up for what our lines stand for, and that must pay. Over all
-recordings 60 would save 0.001 more of the cost, with a third more pointers."""
+"""Tokens: a reader has to search for the replaced lines, which must pay. Over all recordings 60
+would save 0.001 more of the cost, with a third more pointers."""
 _MOST_MESSAGES = 2_000
 """Messages before a result that are searched: earlier ones are far away for a reader too."""
 _LARGE = 4 * LONGEST
@@ -57,9 +57,9 @@ def stays(request: Conversation) -> bool:
 class Above:
     """The lines before each place of a request, collected from message to message.
 
-    Those of messages that are new are gathered once, for a request that is seen for the first time
-    may bring hundreds of results; those of messages that went out before are looked through for the
-    few lines that are wanted, which is sooner done than to gather them again with every request.
+    Lines of new messages are collected once, because a new conversation may bring hundreds of
+    results; messages that were sent before are searched for the few wanted lines, which is faster
+    than collecting theirs with every request.
     """
 
     def __init__(self, known: int) -> None:
@@ -112,7 +112,7 @@ class Above:
                 arrival.text, above, tool=arrival.tool, rules=rules, with_ref=with_ref
             )
         except PrivacyError:
-            return None  # what may not be stored is not taken out either
+            return None  # content that may not be stored is not removed either
         saved = citation.fidelity.from_tokens - citation.fidelity.to_tokens
         return citation if saved >= LEAST_SAVED else None
 
@@ -137,10 +137,10 @@ class Above:
     def _named(
         self, sources: Set[Source], messages: Sequence[Message], n: int
     ) -> dict[Source, str]:
-        """Return each of these results in words that mean no other.
+        """Return an unambiguous name for each of these results.
 
-        Of a file that was read before and after an edit, who is told no more than its name looks at
-        the last reading: that would be wrong once the edit is undone.
+        For a file that was read before and after an edit, a reader with only its name would use
+        the last reading, which would be wrong once the edit is undone.
         """
         named: dict[Source, str] = {}
         since: Counter[str] = Counter()
@@ -203,10 +203,10 @@ def pointed(message: Message) -> Message:
 
 
 def without_unnamed(draft: Draft) -> Draft:
-    """Put back the results whose pointers show no ref, before anything above them is folded.
+    """Restore the results whose pointers show no ref, before an earlier result is folded.
 
-    Such a pointer can only be read while the lines that it points to are in view. A fold rewrites
-    what comes after it anyway, so this breaks no more of the provider's cache.
+    Such a pointer is only useful while its lines are visible. A fold rewrites the messages after
+    it anyway, so this invalidates no more of the provider's cache.
     """
     messages = tuple(map(_named_or_own, draft.now.messages))
     if all(now is before for now, before in zip(messages, draft.now.messages, strict=True)):

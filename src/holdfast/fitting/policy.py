@@ -1,12 +1,12 @@
-"""Decide whether a tool result stays whole or is cited when it arrives.
+"""The policy: whether a tool result is kept or cited when it arrives.
 
-Pure: a result, the pressure on the window and the rules come in, a decision with its reason comes
-out; no clock, no chance, no I/O. A result that stays is written to the provider's cache once and
-read again with every turn to come. A result that is hidden costs an extra call whenever the model
-needs it, and each such call reads the whole request again. While the window has ample room, content
-that the agent is about to work on is never hidden, and any other result is cited only where the
-tokens saved at once pay for the expected openings. All numbers stand in one table;
-docs/discussions/policy.md explains the rules and what they were measured on.
+Pure: a result, the pressure on the window and the rules give a decision with its reason; no clock,
+no randomness, no I/O. A kept result is written to the provider's cache once and read again with
+every later turn. A hidden result costs an extra call whenever the model needs it, and each such
+call reads the whole request again. With ample room, content that the agent works on is never
+hidden, and any other result is cited only if the tokens saved at once pay for the expected
+openings. All numbers are in one table; docs/discussions/policy.md explains the rules and their
+measurements.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers of the policy; `python -m benchmarks regret` shows their effect.
 
     They are from the recorded agents of the dev half (531 conversations of six sources), where a
-    result counts as needed if a later turn of the assistant repeats 24 characters of what a
-    citation hides. `python -m benchmarks.regret.learning` learns them again.
+    result counts as needed if a later turn of the assistant repeats 24 characters of hidden text.
+    `python -m benchmarks.regret.learning` learns them again.
     """
 
     turns: float = 20.0
@@ -48,19 +48,19 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True):
     prefix: float = 30_000.0
     """Tokens that an extra call reads again: a request of an agent in the middle of its work."""
     patience: float = 17_500.0
-    """Cost of an extra call beside its tokens, in tokens of plain input: someone waits, and
-    an agent may do without instead of asking. With it a sure need is worth 6,300 tokens where
-    cached input costs a tenth. The engine over all recordings, own window, without what stands
-    above already: 0.807 of the cost, 0.13 results of a conversation missed, 0.08 of a coding
-    agent's. With 19,000 it is 0.815, 0.11 and 0.05; with 16,500 it is 0.805, 0.15 and 0.09; with
-    15,000 it is 0.802, 0.15 and 0.08: each need that is risked saves less than the one before."""
+    """Cost of an extra call besides its tokens, in tokens of plain input: someone waits, and an
+    agent may do without instead of calling. With it a certain need is worth 6,300 tokens if cached
+    input costs a tenth. The engine over all recordings, own window, without repeated lines: 0.807
+    of the cost, 0.13 results of a conversation missed, 0.08 of a coding agent's. With 19,000 it is
+    0.815, 0.11 and 0.05; with 16,500 it is 0.805, 0.15 and 0.09; with 15,000 it is 0.802, 0.15 and
+    0.08: each further need saves less than the previous one."""
     ample: float = 0.33
     """Share of the room before a fold that one result may take. In windows of 16,000 tokens a
     quarter costs 0.692 with 1.59 needs a conversation, a third 0.692 with 1.46, a half 0.716 with
     1.42; half of the whole window 0.706 with 1.57 (every sixth recording)."""
     share: float = 0.035
-    """Share of the window that a result may take where its filling is not known: 7,000 tokens of
-    200,000. It also says how large a citation may be."""
+    """Share of the window for one result if the pressure is unknown: 7,000 tokens of 200,000. It
+    also determines the maximum size of a citation."""
     openings: float = 6.0
     """Openings of a cited result that is needed, each of which reads the prefix again: the most
     that recorded coding agents made. A citation must pay for them, as often as such a result is
@@ -80,7 +80,7 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True):
     needs: Mapping[str, float]
     """How often a result is needed after all, by its use: see uses.py."""
     needs_by_kind: Mapping[str, float]
-    """The same by kind of content, if the call does not tell the use."""
+    """The same by kind of content, if the call does not show the use."""
     needs_else: float = 0.40
 
 
@@ -110,11 +110,10 @@ COEFFICIENTS = Coefficients(
     },
 )
 """Needs: of 528 results of more than 1,000 tokens in half of the conversations, each group with
-eight of the mean (0.42) added, for few results prove little; page, log, diff, web_search and
+eight of the mean (0.42) added, because few results prove little; page, log, diff, web_search and
 entity_metadata have fewer than ten. Files and test runs are set higher than counted (0.55, 0.54):
 coding agents then miss 0.088 instead of 0.106. That and the worth of a call were chosen with both
-halves in view; tables that differ by a tenth here and there are not told apart by these recordings.
-"""
+halves in view; these recordings do not distinguish tables that differ by a tenth."""
 
 
 WORKED_ON = frozenset({"read", "test", "edit", "diff"})
@@ -149,7 +148,7 @@ class Arrival:
 
     @functools.cached_property
     def use(self) -> str:
-        """Its use, as the call tells; empty if the call does not."""
+        """Its use, from the call; empty if the call does not show it."""
         return use_of(self.tool, self.arguments)
 
     @functools.cached_property
@@ -198,10 +197,10 @@ class Pressure(NamedTuple):
 
     @property
     def full(self) -> float:
-        """Share of the window at which history is folded: from there on whatever can be cited is.
+        """Share of the window at which history is folded; above it, everything possible is cited.
 
-        Where nobody set a limit, the upper bound of the count must fit, which is 6 % above the
-        count of Claude's tokens.
+        Without a limit, the upper bound of the count must fit, which is 6 % above the count of
+        Claude's tokens.
         """
         return 0.94 if self.own_window else 0.85
 
@@ -262,7 +261,7 @@ def _weighed(
 ) -> Decision:
     """Cite results without room; with ample room, only those that pay and are not worked on."""
     share = _share(pressure, rules, numbers)
-    # A power of two: how large a citation is need not change with every token that stands before.
+    # A power of two: the size of a citation should not change with every token before it.
     shown = 1 << int(share * numbers.shown).bit_length() >> 1
     if not _is_at_most(arrival, _room(share, pressure, rules, numbers)) and not (
         _is_at_most(arrival, _own_room(pressure, rules)) and _is_worked_on(arrival)
@@ -272,7 +271,7 @@ def _weighed(
         decision = _over(arrival, rules.tokens, f"more than {rules.tokens:,} tokens")
         return decision._replace(room=shown)
     if _is_at_most(arrival, _worth(_least_need(numbers), pressure, numbers)):
-        return _CHEAP  # whatever it is: its kind need not be known
+        return _CHEAP  # for any kind, which need not be recognised
     if pressure.sees_window and _is_worked_on(arrival):
         return _WORKED_ON
     if pressure.sees_window and not _pays(arrival, pressure, rules, numbers):
@@ -312,7 +311,7 @@ def _over(arrival: Arrival, threshold: int, reason: str) -> Decision:
 
 
 def _is_at_most(arrival: Arrival, tokens: float) -> bool:
-    """Whether a result has no more tokens; what is short enough by its bytes is not counted.
+    """Return whether a result has at most `tokens` tokens, without counting if its bytes decide.
 
     A token is a byte at least, and a character is four bytes at most.
     """

@@ -76,7 +76,7 @@ Answer = Citation | ContentMatch | None
 
 
 class PendingReads(msgspec.Struct, frozen=True):
-    """What must be read before fitting goes on, and what is decided by then."""
+    """The contents to read before fitting continues, and the decisions so far."""
 
     reads: tuple[ReadRequest, ...]
     edits: tuple[Edit, ...] = ()
@@ -86,7 +86,7 @@ class PendingReads(msgspec.Struct, frozen=True):
 
 
 Steps = Generator[PendingReads, Sequence[Answer], T]
-"""Steps of fitting: they yield what must be read, are sent the answers, and return their result."""
+"""Steps of fitting: they yield contents to read, receive the answers, and return their result."""
 
 
 def entry_of(edit: Edit) -> PlanEntry:
@@ -122,5 +122,5 @@ def _read(request: ReadRequest) -> Answer:
                 request.ref_id, request.data, request.kind, request.question, request.rules, count
             )
     except PrivacyError:
-        return None  # what may not be stored may not leave
+        return None  # content that may not be stored may not be removed
     return None

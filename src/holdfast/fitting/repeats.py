@@ -1,10 +1,9 @@
-"""Find the lines of a result that the model sees already in an earlier result.
+"""The lines of a result that the model sees already in an earlier result.
 
-It knows lines, not requests. Agents read a file again after an edit, run a test again, list a
-folder again: what they get stands above already, but for a few lines. Lines are told by hashes, so
-that of each earlier result eight bytes a line are held and no text; whoever points to some compares
-the lines themselves. Time is linear in the lines of the new result, and in those of the earlier
-ones.
+Works on lines, not on requests. Agents read a file again after an edit, run a test again, list a
+folder again: the result repeats most lines. Lines are identified by hashes, so that each earlier
+result takes eight bytes a line and no text; the caller compares the lines themselves. Time is
+linear in the lines of the new result, and in those of the earlier ones.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ LEAST_RUN = 400
 LONGEST = 200_000
 """Maximum characters of a result that is compared: a longer one has no room whole anyway."""
 _EDGE = 24
-"""Characters of a run that are shown once more at either end, in whole lines: who copies from where
-two parts meet copies what stands in one, and whoever looks the rest up knows where it begins. On
-recorded coding agents the measure sees 0.09 needs a conversation without, and 0.05 with it."""
+"""Characters of a run that are shown again at either end, in whole lines: text copied across the
+boundary then comes from one place, and the reader knows where the run begins. On recorded coding
+agents the measure sees 0.09 needs a conversation without, and 0.05 with it."""
 _TELLING = 8
 """Minimum characters of a line that identifies a run: blank lines and braces are everywhere."""
 _BACK = 2
@@ -69,8 +68,8 @@ def numbers(lines: Iterable[str], end: str) -> Hashes:
 def line_end(text: str) -> str:
     """Return the line end of a text.
 
-    Of one that has no second line, such as JSON around what a shell has written, the two signs that
-    stand for it there: Gemini's results are all like that.
+    For a single line, such as JSON around a shell's output, return the escaped line end: Gemini's
+    results are all like that.
     """
     return "\n" if "\n" in text else "\\n"
 
@@ -108,8 +107,8 @@ def repeats(
         if sum(len(words) + 1 for words in lines[inner.start : inner.stop]) >= LEAST_RUN:
             runs.append(inner)
             floor = run.stop
-        # What begins within a run that is too short is shorter yet, at the same place: go on behind
-        # it, so that no line is compared again and again.
+        # Runs that start within a short run are even shorter and end at the same place: continue
+        # after it, so that no line is compared again and again.
         line = run.stop
     return runs
 

@@ -1,14 +1,13 @@
-"""Replay the edits of earlier requests, bring back hidden calls, and repair invalid messages.
+"""Replay of earlier edits, restoration of hidden calls, and repair of invalid messages.
 
-Clients send their whole history with each request. Earlier edits are replayed byte for byte, calls
-that the client never saw are inserted again, and messages that the provider would refuse are
-repaired. Each of these is an edit.
+Clients send their whole history with each request. Earlier edits are replayed byte for byte,
+hidden calls are inserted again, and messages that the provider would refuse are repaired. Each of
+these is an edit.
 
-Continue from the last request where the client sends the same history in another shape. Clients
-move their cache marks with every request, and write a text as a string or as a list with one part:
-a message that was sent before comes back with other bytes. It is the same message, so what was
-decided about it stands. The client's own messages go out with their new bytes; what went out in the
-place of others stays, with the marks of the new ones.
+Clients may send the same history in another shape: they move their cache marks with every request,
+and write a text as a string or as a list with one part. Such a message has other bytes but is the
+same message, so its edits apply. The client's own messages are sent with their new bytes;
+replacements are kept, with the new marks.
 """
 
 from __future__ import annotations
@@ -84,8 +83,8 @@ def _says_the_same(before: Message, now: Message) -> bool:
 def _groups(sent: Sequence[Message]) -> Iterator[list[Message]]:
     """Split the sent messages into groups: a message and the hidden turns inserted after it.
 
-    An answer that took several calls upstream is one message to the client: the first of its
-    messages stands for that, and the others for nothing.
+    An answer with several upstream calls is one message to the client: the first of its messages
+    represents it, and the others nothing.
     """
     group: list[Message] = []
     for message in sent:
@@ -112,9 +111,7 @@ def _on_new_bytes(group: list[Message], moved: Mapping[int, Message]) -> list[Me
     if moved.keys().isdisjoint(map(id, replacement.originals)):
         return group
     originals = tuple(moved.get(id(original), original) for original in replacement.originals)
-    if (
-        replacement.fold is not None
-    ):  # a digest has no marks; behind it may stand the rest of an answer
+    if replacement.fold is not None:  # a digest has no marks; the rest of an answer may follow it
         followers = [first, *with_marks(group[1:], originals[-1:])]
     else:
         followers = with_marks(group, [one for one in originals if one.role == first.role])
@@ -222,7 +219,7 @@ def is_valid(draft: Draft, model: str) -> bool:
 
 
 def _mended(draft: Draft, model: str, platform: str, originals: Originals) -> Draft:
-    """Repair what can be repaired; the provider names the rest."""
+    """Repair the request as far as possible; the provider reports the rest."""
     mended = repair_conversation(draft.now, model)
     if not mended.actions or not mended.conversation.messages:
         return draft  # nothing is left of the request: the provider's error is the best answer
@@ -265,10 +262,10 @@ _NUMBER = re.compile(r"\[(\d+)\]")
 
 
 def _reasons(actions: Sequence[Action], draft: Draft, start: int, stop: int) -> tuple[str, str]:
-    """Return the repairs of some of the client's messages, and the rules behind them.
+    """Return the repairs of some of the client's messages, and their rules.
 
-    Paths name places as they were at that moment; where earlier messages went they have moved, so
-    that all that was done is said where none is found.
+    Paths name places at the time of the repair; if earlier messages were removed, places have
+    moved, so all repairs are returned if none matches.
     """
     here = []
     for action in actions:

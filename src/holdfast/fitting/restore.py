@@ -1,8 +1,8 @@
-"""Put back messages that a user asked to have whole, and keep them whole.
+"""Messages that a user put back, and that are kept from then on.
 
-What was hidden is decided once and stands; only a person can have it otherwise, and says so by the
-names of the client's messages. From then on they go out as the client wrote them: no citation, and
-no fold as long as there is anything else to fold.
+Only a person can revoke the decision to hide content, by the names of the client's messages. From
+then on they are sent as the client wrote them: not cited, and not folded as long as anything else
+can be folded.
 """
 
 from __future__ import annotations
@@ -53,10 +53,9 @@ def keeping(options: FitOptions) -> FitOptions:
 
 
 def put_back(draft: Draft, whole: frozenset[str], measure: Measure) -> Draft:
-    """Return the request with the client's own messages in the place of their replacements.
+    """Return the request with the client's own messages instead of their replacements.
 
-    What the provider would refuse then stays as it is: thinking or calls that the client never saw
-    may hang on it.
+    Replacements that the provider needs are kept: thinking or hidden calls may depend on them.
     """
     messages: list[Message] = []
     edits: list[Edit] = []
@@ -105,7 +104,7 @@ def _edit(
 
 
 def names_behind(state: FitState, ref: str) -> tuple[str, ...]:
-    """Return the names of the client messages behind a ref in the sent request."""
+    """Return the names of the client messages that a ref replaces in the sent request."""
     for message, (start, stop) in zip(state.sent.messages, state.origins, strict=True):
         refs = {*refs_of(message), *(edit.ref_id for edit in edits_of(message))}
         if ref in refs and _hides(message):

@@ -41,9 +41,9 @@ class FitState(msgspec.Struct, frozen=True):
     untold: tuple[str, ...] = ()
     """Refs of the parts of sent digests without a quoted summary of a model."""
     told: Told = {}
-    """Such summaries that are there by now. They are noted with one request and used by the next
-    one that folds anyway, so that what goes out follows from the record alone: the moment at which
-    the queue was ready changes nothing that was not written down."""
+    """The finished summaries. They are recorded with one request and used by the next one that
+    folds anyway, so that a sent request follows from the record alone: the time at which the queue
+    finished has no effect."""
 
     @property
     def awaited(self) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class FitState(msgspec.Struct, frozen=True):
     def let_go(self) -> None:
         """Forget the texts of asked messages that citations replaced in the sent request.
 
-        What was there last time and stands as it did was looked at then.
+        Unchanged messages of the last request were handled then.
         """
         went_on = self._as_asked or bool(self.asked.extends and self.sent.extends)
         sent = added(self.sent) if went_on else self.sent.messages
@@ -98,10 +98,10 @@ def added(conversation: Conversation) -> tuple[Message, ...]:
 
 
 def _weight(conversation: Conversation, running: PrefixNote[int]) -> int:
-    """Return the bytes that messages take beside the body they were read from.
+    """Return the bytes that messages use besides the body they were parsed from.
 
-    Those that were there last time weigh what they did when this request came: all texts that are
-    not needed were let go by then.
+    Messages of the last request use the same as when this request arrived: all unneeded texts were
+    released by then.
     """
     settled = running.over(conversation.with_messages(conversation.extends))
     return running.add(settled, added(conversation))

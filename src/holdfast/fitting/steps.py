@@ -1,8 +1,9 @@
-"""The steps that make a request fit, from what the client asked to the bytes that are sent.
+"""The steps of fitting, from the client's request to the bytes that are sent.
 
-Earlier decisions are replayed with each request, byte for byte, so that the provider's prompt cache
-keeps working; history is folded rarely, in one large step. Read `fit_steps` from top to bottom:
-each step takes a draft and returns one, with its edits. A step that needs a content read yields it.
+Earlier decisions are replayed with each request, byte for byte, so that the provider's prompt
+cache stays valid; history is folded rarely, in one large step. Read `fit_steps` from top to
+bottom: each step takes a draft and returns one, with its edits. A step that needs a content read
+yields it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from holdfast.wire.bound_thinking import BINDING
 from holdfast.wire.responses import HiddenTurn
 
 _SHOWING = ("cite", "fold", "shorten", "open")
-"""Edits that leave a ref where the model sees it. A pointer to what stands above may show none."""
+"""Edits that leave a visible ref. A pointer to earlier lines may show none."""
 
 
 class Basis(NamedTuple):
@@ -74,7 +75,7 @@ def basis_of(
     measure = Measure.of(draft.asked, options, calibration)
     if state is not None and not goes_on(state, draft.asked, options, measure.model):
         state, draft = None, take_up(draft.asked, options, None, hidden, originals)
-    # Before anything is cited: a cited result lets go of its texts, and would be read once more.
+    # Before any citation: a cited result releases its texts, and would be parsed again.
     asked_count = measure.count(draft.asked)
     return Basis(draft, options, state, measure, originals, asked_count)
 
@@ -160,7 +161,7 @@ def _fitted(  # noqa: PLR0913 - all that was found out, once
             refs=options.opens and (shows or left),
             **_awaited(draft, state),
         ),
-        # What went out before names nothing that was not stored then.
+        # Messages sent before contain only refs that were stored then.
         contents=originals.contents(added(draft.now), draft.edits),
         asked_count=asked_count,
         unclaimed=unclaimed,
@@ -170,7 +171,7 @@ def _fitted(  # noqa: PLR0913 - all that was found out, once
 
 
 def _awaited(draft: Draft, state: FitState | None) -> dict[str, Any]:
-    """What is still wanted of models, and what of that is there."""
+    """Return the outstanding summaries, and the finished ones among them."""
     told = state.told if state is not None and draft.known else {}
     untold = state.untold if state is not None and draft.known else ()
     if any(edit.action in ("fold", "drop") for edit in draft.edits):

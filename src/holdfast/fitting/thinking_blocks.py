@@ -27,11 +27,11 @@ _SWITCHED_OFF = Edit(
 
 
 def unbind(folded: FoldResult, state: FitState | None, measure: Measure) -> FoldResult:
-    """Take out the thinking behind the first place that is not as the model saw it."""
+    """Remove the thinking after the first place that differs from the model's input."""
     draft = folded.draft
     if not is_bound(measure.model, draft.asked.rest):
         return folded
-    # What was sent last time is what the latest thinking answered; before that, what was asked.
+    # The latest thinking answers the last sent request; earlier thinking the client's.
     seen = state.sent if state is not None and draft.known else draft.asked
     start = _first_change(seen, draft.now)
     if start is None:
@@ -63,7 +63,7 @@ def _first_change(seen: Conversation, now: Conversation) -> int | None:
 
 
 def _normal(message: Message) -> Any:
-    """Return what is signed of a message: neither cache marks nor the shape of a text."""
+    """Return the signed part of a message: neither cache marks nor the shape of a text."""
     return normal_form(message.parsed, message.dialect)
 
 

@@ -235,7 +235,7 @@ def _known_finder(
     """Return the search tool as it was sent before; None if it needs a new directory.
 
     A tool that the client removed stays in the directory; a call of it gets an error text. A tool
-    that the client added breaks the client's own prefix, so the directory is made anew. Not if
+    that the client added invalidates the client's own prefix, so the directory is rebuilt. Not if
     thinking blocks are bound to the tools: the search finds the new tool without the directory.
     """
     if before is None or state is None or offered_pair(before) != pair:

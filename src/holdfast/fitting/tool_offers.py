@@ -1,8 +1,7 @@
-"""What is changed around the messages: tools that open refs and find turns, a stream's usage.
+"""Changes around the messages: tools that open refs and recall turns, a stream's usage.
 
-Tools stand first in what vendors cache, so the one that opens refs is there from the first request
-that has tools, and stays. Where the API takes a tool in a message, it comes there, behind the turn
-with the first ref.
+Tools come first in the cached prefix, so expand_ref is in the first request with tools, and stays.
+If the API accepts a tool in a message, it is added there, after the turn with the first ref.
 """
 
 from __future__ import annotations
@@ -55,9 +54,9 @@ _ASK_FOR_USAGE = Edit(
 
 
 def offer(draft: Draft, options: FitOptions, *, new: bool, state: FitState | None = None) -> Draft:
-    """Offer to open refs, unless the request does already; `new` if it did not last time.
+    """Offer expand_ref, unless the request does already; `new` if it did not last time.
 
-    A request that goes on from `state` gets the definition that went out then.
+    A request that continues `state` gets the definition that was sent then.
     """
     name, offered = expansion_tool(draft.now)
     if offered or not options.opens:
@@ -117,7 +116,7 @@ def plan_offer(
 def offer_in_time(
     draft: Draft, options: FitOptions, state: FitState | None, plan: OfferPlan
 ) -> tuple[Draft, bool]:
-    """Offer the tool if there is a ref or the plan says so; return whether there is a ref."""
+    """Offer the tool if there is a ref or the plan requires it; return whether there is a ref."""
     went_on = state is not None and draft.known > 0
     refs = state is not None and state.refs and went_on
     offered = state is not None and expansion_tool(state.sent)[1]
@@ -159,13 +158,13 @@ def go_on_recalling(draft: Draft, options: FitOptions, state: FitState | None) -
 
 
 def _takes_inline(asked: Conversation, options: FitOptions, model: str) -> bool:
-    """Whether the API takes the tool in a message; one that does not know these refuses them all.
+    """Return whether the API accepts the tool in a message; other APIs refuse such requests.
 
-    Nothing but the request tells what stands behind an address: gateways speak OpenAI's and
-    Anthropic's dialects and know neither form (envoy ai-gateway#2586, litellm's Bedrock Mantle).
+    Only the request shows the API: gateways with OpenAI's and Anthropic's dialects support neither
+    form (envoy ai-gateway#2586, litellm's Bedrock Mantle).
     """
     if options.offer_inline == "never" or stored_history_id(asked):
-        return False  # what a provider holds would hold the tool as well, perhaps
+        return False  # a provider that holds the history may hold the tool too
     if asked.dialect == "openai-responses":
         trusted = options.offer_inline == "always" and openai_answers(asked.context(model))
         return trusted or adds_tools(asked)
@@ -177,9 +176,9 @@ def _takes_inline(asked: Conversation, options: FitOptions, model: str) -> bool:
 
 
 def _offered_inline(draft: Draft) -> Draft | None:
-    """The request with the tool behind the turn that shows the first ref; None if it has no place.
+    """Return the request with the tool after the turn with the first ref; None if it has no place.
 
-    The place follows from the conversation alone, so that it is the same seen for the first time.
+    The place depends on the conversation alone, so that a new process chooses the same.
     """
     name, offered = expansion_tool(draft.now)
     if offered:
@@ -204,10 +203,10 @@ def _with_tool_message(draft: Draft, name: str, place: int) -> Draft:
 
 
 def _behind_own_tools(messages: tuple[Message, ...]) -> int:
-    """Behind the client's first message with tools, where a fold writes the prefix anew anyway.
+    """Return the index after the client's first message with tools, rewritten by a fold anyway.
 
-    A body that has no list of tools gets none: Codex's newest models are asked in a form of the API
-    of its own (its header says `responses-lite`), of which nothing more is known.
+    A body without a list of tools gets none: Codex's newest models use a different form of the API
+    (its header has `responses-lite`), which is not documented.
     """
     return 1 + next(n for n, message in enumerate(messages) if has_tools(message))
 
@@ -224,10 +223,10 @@ def _behind_first_ref(messages: tuple[Message, ...], start: int) -> int | None:
 
 
 def offer_in_front(draft: Draft, options: FitOptions) -> Draft:
-    """The tool among the others, where it stands in a message of Anthropic's.
+    """Return the request with the tool in the list, instead of a message of Anthropic's.
 
-    Before a fold: that rewrites the prefix anyway, and the message must follow a turn of the user's
-    and stand before one of the model's, which digests seldom leave.
+    Used before a fold, which rewrites the prefix anyway: the message must follow a user's turn and
+    precede a model's, which digests rarely leave.
     """
     if draft.now.dialect != "anthropic":
         return draft
@@ -258,9 +257,9 @@ of the untouched conversations, offered so 0.69."""
 
 
 def _may_offer_early(draft: Draft, options: FitOptions) -> bool:
-    """Whether the tool may stand in a request before there is a ref.
+    """Return whether the tool may be in a request before there is a ref.
 
-    A request that has no tools of its own is a plain chat: it gets one only with something to open.
+    A request without tools is a plain chat: it gets the tool only with a ref.
     """
     rules = options.rules
     if not options.cites or (rules.policy == "never" and not rules.tools):
@@ -298,7 +297,7 @@ def _pays_early(tokens: int, first: int, measure: Measure) -> bool:
 
 
 def _cites_by_rule(rules: CitingRules) -> bool:
-    """Return whether a user chose what is cited: then citations are certain."""
+    """Return whether a user chose the results to cite: then citations are certain."""
     return (
         rules.policy != "auto" or bool(rules.tools) or (rules.tokens, rules.share) != (None, None)
     )

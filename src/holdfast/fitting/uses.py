@@ -1,9 +1,8 @@
-"""What a tool result was asked for, as its call tells: a file, a test run, a listing, a page.
+"""The use of a tool result, derived from its call: a file, a test run, a listing, a page.
 
-It looks at names and at the first words of a command, never at the result, so that it costs nothing
-to speak of. What it cannot tell is left open: then the kind of the content says more.
-
-The calls that results answer, and the words among their arguments.
+Reads names and the first words of a command, never the result, so that the cost is negligible. If
+the call does not show the use, the kind of the content decides. Also finds the call of a result,
+and the words in its arguments.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import msgspec
 from holdfast.wire import Message, ToolCall, ToolResult
 
 _COMMAND = 300
-"""Characters of a command that are looked at: what it does stands at its beginning."""
+"""Characters of a command that are read: its program is at the beginning."""
 _LONGEST_NAME = 100
 
 _SHELLS = frozenset({"bash", "shell", "sh", "exec", "command", "terminal", "console", "run"})
@@ -48,7 +47,7 @@ _TOOLS_WITH_VERBS = frozenset(
 )
 _BEFORE_IT = frozenset({"sudo", "time", "timeout", "env", "nice", "uv", "poetry", "npx", "exec"})
 
-# Words of tools' names, the telling ones first: `search_files` searches, `read_search_log` …
+# Words of tools' names, the most significant first: `search_files` searches, `read_search_log` …
 _WORDS: tuple[tuple[str, frozenset[str]], ...] = (
     ("test", frozenset({"test", "tests", "pytest"})),
     ("edit", frozenset({"edit", "write", "patch", "replace", "update", "insert", "create"})),
@@ -70,7 +69,7 @@ _STEP = re.compile(r"&&|\|\||;|\n")
 
 
 def use_of(tool: str, arguments: Any = None) -> str:
-    """What a call is for: read, edit, test, diff, list, search, page, log, rows, or nothing."""
+    """Return the use of a call: read, edit, test, diff, list, search, page, log, rows, or ""."""
     words = [word.lower() for word in _WORD.findall(tool[:_LONGEST_NAME])]
     if not _SHELLS.isdisjoint(words) and (command := _command(arguments)):
         return _use_of_command(command)
@@ -139,9 +138,9 @@ def calls_before(messages: Sequence[Message], index: int) -> list[ToolCall]:
 
 
 def call_of(result: ToolResult, message: Message, calls: Sequence[ToolCall]) -> ToolCall | None:
-    """The call that a result of a message answers; None if that cannot be told.
+    """Return the call of a message's result; None if it is ambiguous.
 
-    Gemini's may have no ids: of several calls to one tool, each is answered in its turn.
+    Gemini's calls may have no ids: several calls of one tool are matched in order.
     """
     if result.call_id:
         for call in reversed(calls):

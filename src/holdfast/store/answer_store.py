@@ -1,8 +1,7 @@
-"""answer_store: answers that may be given again, kept in the store: a record, and the calls on it.
+"""Answers of the answer cache in the store: the record, and the calls on it.
 
-answer_store: after records, before the stores, of which each has its own. Whose an answer is stands
-in its scope, which every call carries; that it is past its time or damaged makes it missing. What
-an answer holds, and when one question may have the answer of another, is for holdfast.answer_cache.
+An answer belongs to a scope; an expired or damaged one counts as missing. The content of an
+answer, and its use for other questions, are decided by holdfast.answer_cache.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ MOST_CANDIDATES = 1_000
 
 
 class StoredAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer, what it answered, and until when it holds (004-23)."""
+    """An answer, its question, and its expiry."""
 
     id: str
     """The hash of prompt and signature: an equal request has the same."""
@@ -38,9 +37,9 @@ class StoredAnswer(msgspec.Struct, frozen=True, kw_only=True):
     vector: bytes = b""
     """Of the prompt; empty if it is for equal requests alone."""
     embedder: str = ""
-    """Who made the vector: those of two are never compared."""
+    """The embedder of the vector: vectors of two embedders are never compared."""
     session: str = ""
-    """Where it was given first: with that session it goes."""
+    """Its first session, with which it is removed."""
     created_at: float = 0.0
     expires_at: float | None = None
     hits: int = 0
@@ -80,9 +79,9 @@ class AnswerStore(ABC):
     async def latest(
         self, scope: Scope, *, ref: str = "", limit: int = 100, before: str = ""
     ) -> list[StoredAnswer]:
-        """The answers kept last, of `scope.session` if it names one, those past their time too.
+        """Return the newest answers, of `scope.session` if it names one, including expired ones.
 
-        `ref` leaves those that were made from it; `before` is the answer to go on behind.
+        `ref` selects those that depend on it; `before` is the last answer of the previous page.
 
         Raises:
             StoreError: `before` is no answer of this scope.
@@ -90,7 +89,7 @@ class AnswerStore(ABC):
 
     @abstractmethod
     async def forget(self, scope: Scope, ids: Sequence[str]) -> int:
-        """Remove answers without a trace; how many went."""
+        """Remove answers without a trace; return their number."""
 
 
 def check(answer: StoredAnswer) -> None:
@@ -112,12 +111,12 @@ def check(answer: StoredAnswer) -> None:
 
 
 def damaged(sha256: str) -> Damage:
-    """What there is to be told of an answer that was damaged."""
+    """Return the report of a damaged answer."""
     return Damage(sha256=sha256, why=DAMAGE, refs=())
 
 
 def written(answer: StoredAnswer) -> bytes:
-    """What of an answer is content, in one piece: it is packed and hashed as a whole."""
+    """Return the content of an answer in one piece, which is compressed and hashed."""
     # A prompt may hold half a surrogate pair, as text of a conversation may.
     return msgspec.msgpack.encode((answer.prompt.encode("utf-8", "surrogatepass"), answer.answer))
 

@@ -1,8 +1,7 @@
-"""queue: jobs for the background, kept in the store: what is known of one, and the calls on them.
+"""Background jobs in the store: the record of a job, and the calls on jobs.
 
-queue: after records, before the stores, of which each has its own. A job that is claimed belongs to
-who holds the token of that claim: every later claim has a fresh one, so that an attempt that was
-given up for dead can neither finish nor overwrite. Leases are measured by the store's own clock.
+A claimed job belongs to the holder of the claim's token: every later claim has a new one, so that
+an attempt that lost its lease can neither finish nor overwrite. Leases use the store's clock.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ LEASE_SECONDS = 60.0
 IDLE_SECONDS = 5.0
 """How often an idle worker looks by itself (004-34)."""
 LOST = "the worker was lost"
-"""What is told of a job whose lease ran out."""
+"""The error of a job whose lease expired."""
 LOOKED_AT = 64
-"""Owners that a claim looks at to find those whose turn it is: many may have nothing but jobs that
-wait for tomorrow. The next claim goes on behind them."""
+"""Owners that a claim reads to find the next one in turn: many may only have jobs for tomorrow.
+The next claim continues after them."""
 SKIPPED_AT_ONCE = 500
 """Jobs over their quota that one transaction sets aside, so that others get their turn."""
 
@@ -39,17 +38,17 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job on its way into the queue."""
 
     kind: str
-    """Who does it: the name of a handler."""
+    """The name of its handler."""
     key: str
-    """What it is about, such as the hash of a content: jobs of one kind and key are one job."""
+    """Its subject, such as the hash of a content: jobs of one kind and key are one job."""
     ref_id: str = ""
-    """The stored content that it is about; with that it goes."""
+    """The stored content of the job, with which it is removed."""
     priority: int = 5
     max_attempts: int = 3
     """Then it has failed for good; 0: it is tried for ever."""
     most_cost: int = 0
-    """Tokens that an attempt may cost at most: so many are debited before it begins. What costs
-    nothing is never over a quota."""
+    """Maximum tokens of an attempt, which are debited before it begins. A job without cost is
+    never over a quota."""
     delay_seconds: float = 0.0
 
 
@@ -102,7 +101,7 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker asks for."""
+    """The parameters of a worker's claim."""
 
     kinds: tuple[str, ...]
     """Those it can do; of equal priority, the first come first."""
@@ -112,7 +111,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
-    """How an attempt ended, and what is written down with it in one transaction."""
+    """The end of an attempt, and the records written with it in one transaction."""
 
     state: JobState
     attempts: int
@@ -122,7 +121,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """Until the next attempt; None: there is none."""
     summary: Summary | None = None
     gist: str = ""
-    """What the ref of the job is from now on said to be: see `RefInfo.summary`."""
+    """The new description of the job's ref: see `RefInfo.summary`."""
 
     def __repr__(self) -> str:
         return f"<Ending {self.state}, attempt {self.attempts}>"
@@ -139,7 +138,7 @@ class Depth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """How much there is to be done, and what was spent."""
+    """The number of jobs, and their cost."""
 
     depths: list[Depth]
     cost_today: int
@@ -147,10 +146,10 @@ class QueueFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobQueue(ABC):
-    """The calls on jobs; each store has a queue that makes them true.
+    """The calls on jobs, implemented by each store.
 
-    A call happens whole or not at all, and what it returned from is durable. Those on a claimed job
-    return whether it was still the caller's: if not, nothing was changed.
+    A call is atomic, and durable when it returns. Calls on a claimed job return whether it still
+    belonged to the caller: if not, nothing was changed.
     """
 
     @abstractmethod
@@ -159,27 +158,27 @@ class JobQueue(ABC):
 
     @abstractmethod
     async def claim(self, claim: Claim) -> list[Job]:
-        """Take jobs that are due, by priority; those of one owner by how long they are.
+        """Take due jobs, by priority, and for one owner by due time.
 
-        Of one kind and priority, the users and workspaces that have any take turns: a claim goes on
-        behind whom the last one of this process served, so that ten thousand jobs of one do not
-        hold back another's first.
+        Within one kind and priority, users and workspaces take turns: a claim continues after the
+        last owner served by this process, so that ten thousand jobs of one owner do not delay
+        another's first.
 
-        What a job may cost is debited first; one that has no room left in its quotas is skipped,
+        The maximum cost of a job is debited first; a job without room in its quotas is skipped,
         with the reason, until the next day.
         """
 
     @abstractmethod
     async def renew(self, jobs: Sequence[Job], lease_seconds: float) -> set[int]:
-        """Hold claimed jobs for longer: the ids of those that are still the caller's."""
+        """Renew the leases of claimed jobs; return the ids that still belong to the caller."""
 
     @abstractmethod
     async def settle(self, job: Job, ending: Ending) -> bool:
-        """Write down how an attempt ended, and refund what it did not cost; twice is once."""
+        """Record the end of an attempt, and refund unused tokens; repeated calls do nothing."""
 
     @abstractmethod
     async def recover(self) -> int:
-        """Queue jobs again whose lease ran out; how many. What they were debited stays spent."""
+        """Queue jobs with expired leases again, without a refund; return their number."""
 
     @abstractmethod
     async def latest(
@@ -212,7 +211,7 @@ class JobQueue(ABC):
         gist: str = "",
         again_seconds: float | None = None,
     ) -> bool:
-        """The job is done; what it made is kept with that. A job that recurs is queued again."""
+        """Mark the job as done and store its result. A recurring job is queued again."""
         rules.check_gist(gist)
         is_over = again_seconds is None
         return await self.settle(
@@ -254,12 +253,12 @@ class JobQueue(ABC):
         return await self.settle(job, ending)
 
     async def release(self, job: Job, *, cost: int = 0) -> bool:
-        """Hand a job back; that is no attempt. `cost` is what it may have cost so far."""
+        """Return a job to the queue, not counted as an attempt. `cost` is its maximum cost so far."""
         ending = Ending(state="queued", attempts=job.attempts - 1, cost=cost, delay_seconds=0.0)
         return await self.settle(job, ending)
 
     async def close(self) -> None:  # noqa: B027 - most queues have nothing to let go
-        """Let go of what the queue holds beside its store."""
+        """Release the queue's own resources."""
 
 
 class Bell:
@@ -270,7 +269,7 @@ class Bell:
         self._waiting: set[asyncio.Future[None]] = set()
 
     def ring(self) -> None:
-        """Wake everyone, in whatever loop they wait."""
+        """Wake all waiting code, in any loop."""
         self._rang = True
         for waiting in list(self._waiting):
             waiting.get_loop().call_soon_threadsafe(_wake, waiting)

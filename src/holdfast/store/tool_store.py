@@ -1,9 +1,8 @@
-"""tool_store: tools and their schemas, kept in the store: a record, and the calls on it.
+"""Tools and their schemas in the store: the record of a tool, and the calls on it.
 
-tool_store: after records, before the stores, of which each has its own. Whose a tool is stands in
-its scope, which every call carries; sessions share the tools of their user and workspace. A tool is
-changed only by whoever saw its last revision, so that of two who change it one is refused. What a
-definition says, and when it may take another's place, is for holdfast.toolbox.
+A tool belongs to a scope; sessions share the tools of their user and workspace. A change needs the
+tool's last revision, so that of two concurrent changes one is refused. The content of a
+definition, and its replacement, are decided by holdfast.toolbox.
 """
 
 from __future__ import annotations
@@ -24,24 +23,24 @@ ToolKey = tuple[str, str]
 
 
 class StoredTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool as it was pinned, and what its server says of it since (004-22)."""
+    """A pinned tool, and its server's later definition."""
 
     server: str
     name: str
     definition: bytes
-    """The definition that is in force, as it came."""
+    """The definition in force, verbatim."""
     hash: str
-    """Of all that it says but its name."""
+    """Hash of all fields except its name."""
     tokens: int = 0
     """Of the definition, counted when it came."""
     version: int = 1
     """Counted up by every definition that was accepted."""
     intent: str = ""
-    """In one line what it is for."""
+    """Its purpose in one line."""
     warnings: tuple[str, ...] = ()
     """Kinds of orders that its definition gives."""
     maker: str = ""
-    """Who read the words and the vectors."""
+    """The version of its words and vectors."""
     read: bytes = b""
     offered: bytes = b""
     """Another definition that its server gives now, which nobody has accepted."""
@@ -56,7 +55,7 @@ class StoredTool(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> ToolKey:
-        """What tells it from other tools of its scope."""
+        """Its identity among the tools of its scope."""
         return (self.server, self.name)
 
     def __repr__(self) -> str:
@@ -64,7 +63,7 @@ class StoredTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stamp(NamedTuple):
-    """What tells one state of a scope's tools from another."""
+    """Identifies a state of a scope's tools."""
 
     tools: int
     revision: int
@@ -75,7 +74,7 @@ class ToolStore(ABC):
 
     @abstractmethod
     async def add(self, scope: Scope, tools: Sequence[StoredTool]) -> list[ToolKey]:
-        """Keep tools that are not there; those that were there stay, and are not named."""
+        """Store new tools; return their keys."""
 
     @abstractmethod
     async def replace(self, scope: Scope, tool: StoredTool) -> bool:
@@ -87,14 +86,14 @@ class ToolStore(ABC):
 
     @abstractmethod
     async def page(self, scope: Scope, after: int = 0, limit: int = 500) -> list[StoredTool]:
-        """Tools behind a revision, in the order of their revisions; damaged ones are left out.
+        """Return tools after a revision, in order of revisions, without damaged ones.
 
-        A page may be short of what is damaged: only an empty one is the last.
+        A page may lack damaged tools: only an empty one is the last.
         """
 
     @abstractmethod
     async def stamp(self, scope: Scope) -> Stamp:
-        """How many tools there are, and the latest revision: whether what is held is still so."""
+        """Return the number of tools and the latest revision, to check cached tools."""
 
     @abstractmethod
     async def used(self, scope: Scope, keys: Sequence[ToolKey]) -> None:
@@ -102,7 +101,7 @@ class ToolStore(ABC):
 
     @abstractmethod
     async def forget(self, scope: Scope, keys: Sequence[ToolKey]) -> int:
-        """Remove tools without a trace; how many went."""
+        """Remove tools without a trace; return their number."""
 
 
 def check(tool: StoredTool) -> None:
@@ -117,7 +116,7 @@ _Written = tuple[bytes, str, tuple[str, ...], str, bytes, bytes, str, str]
 
 
 def written(tool: StoredTool) -> bytes:
-    """What of a tool is content, in one piece: it is packed and hashed as a whole."""
+    """Return the content of a tool in one piece, which is compressed and hashed."""
     told = (tool.definition, tool.intent, tool.warnings, tool.maker, tool.read)
     return msgspec.msgpack.encode((*told, tool.offered, tool.offered_hash, tool.renamed_from))
 
@@ -130,5 +129,5 @@ def content_of(content: bytes) -> dict[str, object]:
 
 
 def damaged(sha256: str) -> Damage:
-    """What there is to be told of a tool that was damaged."""
+    """Return the report of a damaged tool."""
     return Damage(sha256=sha256, why=DAMAGE, refs=())

@@ -36,7 +36,7 @@ class SqlAnswerStore(AnswerStore):
         values = _values(answer)
 
         def work() -> Operation[None]:
-            # Removed and added, not changed: its number says that it is the newest now.
+            # Removed and added, not changed, so that its number marks it as the newest.
             yield _sql.forget(scope, ids=[answer.id])
             yield from _add(scope, values)
 

@@ -1,4 +1,4 @@
-"""Claims: which jobs are taken, of whom, and what is debited for them."""
+"""Claims: the selection of jobs and their owners, and the debited tokens."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class JobTime(NamedTuple):
 
 
 class Lease(NamedTuple):
-    """What a claim writes into the jobs that it takes."""
+    """The values that a claim writes into its jobs."""
 
     token: str
     seconds: float
@@ -173,7 +173,7 @@ def _debit_order(row: Row) -> tuple[Any, ...]:
 
 
 def _debit(job: Job, quotas: Quotas, today: str) -> Operation[str]:
-    """Debit what a job may cost, or return which quota has no room for it."""
+    """Debit the maximum cost of a job, or return the quota without room for it."""
     if not job.most_cost:
         return ""
     if job.most_cost > quotas.artifact:

@@ -78,7 +78,7 @@ class SqlJobQueue(JobQueue):
                 return claimed
 
     def _claim(self, claim: Claim) -> Operation[tuple[list[Job], bool]]:
-        """Take jobs; return them, and whether there may be more after those that were skipped."""
+        """Take jobs; return them, and whether there may be more after the skipped ones."""
         now = yield from self._clock.read(saves=True)
         jobs, is_cut = yield from take(claim, self._selection, self._turns, now)
         if not jobs and not is_cut and (yield from _recover(now)):
@@ -86,7 +86,7 @@ class SqlJobQueue(JobQueue):
         return jobs, is_cut
 
     async def renew(self, jobs: Sequence[Job], lease_seconds: float) -> set[int]:
-        """Hold claimed jobs for longer; return the ids of those that are still the caller's."""
+        """Renew the leases of claimed jobs; return the ids that still belong to the caller."""
 
         def work() -> Operation[set[int]]:
             now = yield from self._clock.read(saves=True)
@@ -207,7 +207,7 @@ class SqlJobQueue(JobQueue):
         return [JobLine.of(job_of(row, now)) for row in rows], pages.last_key(rows)
 
     def restore(self, scope: Scope, line: JobLine) -> Operation[bool]:
-        """Put an exported job behind all others; return whether there was none of its key."""
+        """Append an exported job; return whether its key is new."""
         now = yield from self._clock.read(saves=True)
         values = msgspec.structs.asdict(line)
         del values["session"]  # the scope gives it

@@ -10,7 +10,7 @@ from holdfast.store.statements import Operation, Row, Runner
 from holdfast.store.transfer import PAGE
 
 RowPage = tuple[list[Row], Any]
-"""Rows of a page, and the key to go on after; None behind the last page."""
+"""Rows of a page, and the key of the last one; None after the last page."""
 
 
 def last_key(rows: Sequence[Row]) -> Any:

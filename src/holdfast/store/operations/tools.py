@@ -31,7 +31,7 @@ class SqlToolStore(ToolStore):
         self._clock = clock
 
     async def add(self, scope: Scope, tools: Sequence[StoredTool]) -> list[ToolKey]:
-        """Store tools that are not there; return the keys of those that were not."""
+        """Store new tools; return their keys."""
         rows = await self._runner.compute(lambda: [_values(tool) for tool in tools])
 
         def work() -> Operation[list[ToolKey]]:

@@ -130,7 +130,7 @@ class SqlTurnStore(TurnStore):
         return await self._runner.fetch(work)
 
     async def forget(self, scope: Scope, places: Sequence[int]) -> int:
-        """Remove turns, and facts that only they tell, without a trace."""
+        """Remove turns, and facts without another source, without a trace."""
         return await self._runner.remove((*TABLES, *facts.TABLES), remove, scope, places)
 
 
@@ -311,13 +311,13 @@ def restore(scope: Scope, line: RememberedLine) -> Operation[bool]:
 
 
 def remove(scope: Scope, places: Sequence[int]) -> Operation[int]:
-    """Remove turns, and facts that only they tell, without a trace; return the turns' number."""
+    """Remove turns, and facts without another source, without a trace; return the turns' number."""
     removed, _ = yield from _remove_with_facts(scope, places)
     return removed
 
 
 def expire(scope: Scope, places: Sequence[int]) -> Operation[int]:
-    """Remove turns, and facts that only they tell; return how many there were of both."""
+    """Remove turns, and facts without another source; return the number of both."""
     return sum((yield from _remove_with_facts(scope, places)))
 
 

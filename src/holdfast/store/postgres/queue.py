@@ -36,7 +36,7 @@ class PostgresQueue(SqlJobQueue):
     async def wait(self, seconds: float) -> None:
         """Return once jobs may have been queued; without a server, when the time is over."""
         if await self._listening.begin():
-            return  # what was queued before this was listened for is found by looking once more
+            return  # jobs queued before listening started are found by polling once more
         await self._bell.wait(seconds)
 
     async def close(self) -> None:
