@@ -253,7 +253,7 @@ class JobQueue(ABC):
         return await self.settle(job, ending)
 
     async def release(self, job: Job, *, cost: int = 0) -> bool:
-        """Return a job to the queue, not counted as an attempt. `cost` is its maximum cost so far."""
+        """Return a job to the queue, without an attempt. `cost` is its maximum cost so far."""
         ending = Ending(state="queued", attempts=job.attempts - 1, cost=cost, delay_seconds=0.0)
         return await self.settle(job, ending)
 
