@@ -29,10 +29,10 @@ PROSE, VAGUE, PARTICIPLES, REPEATED, ING_FILES, COMMENTS = (
 TREES: dict[str, tuple[tuple[str, ...], dict[str, float]]] = {
     "package": (
         ("src/holdfast",),
-        {PROSE: 330, VAGUE: 6.2, PARTICIPLES: 10.6, REPEATED: 83, ING_FILES: 16.4, COMMENTS: 12},
+        {PROSE: 25, VAGUE: 2.6, PARTICIPLES: 2, REPEATED: 27, ING_FILES: 4, COMMENTS: 13},
     ),
-    "docs": (("docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"), {PROSE: 190}),
-    "tests": (("tests",), {PROSE: 400}),
+    "docs": (("docs", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"), {PROSE: 20}),
+    "tests": (("tests",), {PROSE: 40}),
 }
 """What is measured together, and its limits: each is an upper limit, but for COMMENTS."""
 
