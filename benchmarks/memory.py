@@ -31,7 +31,7 @@ REST_SECONDS = 3.0
 """After an answer its turn is written down and the heap trimmed, with nobody waiting for it."""
 
 
-class Held(NamedTuple):
+class LabelledText(NamedTuple):
     """Megabytes of one proxy."""
 
     idle: float
@@ -111,7 +111,7 @@ def run(console: Console) -> None:
     console.print(table)
 
 
-def measure(served: servers.Served, body_of: Callable[[int], bytes]) -> Held:
+def measure(served: servers.Served, body_of: Callable[[int], bytes]) -> LabelledText:
     """Send the requests one after the other."""
     _ask(served.port, request(REQUESTS, [log(REQUESTS, 100_000)]))
     idle = _megabytes(served.process)
@@ -122,7 +122,7 @@ def measure(served: servers.Served, body_of: Callable[[int], bytes]) -> Held:
     for seed in range(2, REQUESTS):
         _ask(served.port, body_of(seed))
     own, of_workers = map(max, zip(*figures, strict=True))
-    return Held(idle, first, own, of_workers, _megabytes(served.process))
+    return LabelledText(idle, first, own, of_workers, _megabytes(served.process))
 
 
 def _megabytes(process: psutil.Process) -> float:

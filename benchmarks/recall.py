@@ -38,7 +38,7 @@ from holdfast.search.fusion import add_signals, weight_signals
 from holdfast.search.words import words_of
 from holdfast.store import Scope
 from holdfast.store.opening import open_memory
-from holdfast.store.turn_store import Remembered
+from holdfast.store.turn_store import RememberedTurn
 
 BUDGET = 3_000
 SENTENCES = 0.6
@@ -52,7 +52,7 @@ class Prepared(NamedTuple):
 
     talk: Talk
     arrays: ScopeArrays
-    turns: list[Remembered]
+    turns: list[RememberedTurn]
     """In the order of the arrays."""
 
 

@@ -92,7 +92,7 @@ _WALL_SECONDS = 180
 _SAME_TESTS = "tests/test_*.py"
 """Tests of the modules outside any package."""
 
-Known = dict[str, tuple[list[tuple[str, str]], float]]
+KnownMessage = dict[str, tuple[list[tuple[str, str]], float]]
 """For each test that passes: the functions that it enters, as file and name, and its seconds."""
 
 
@@ -162,12 +162,12 @@ class Session:
         )
         return True
 
-    def _known(self, items: list[pytest.Item]) -> Known:
+    def _known(self, items: list[pytest.Item]) -> KnownMessage:
         """Return what each test enters: as an earlier run of the same files noted, or by a run."""
         digest = _digest({item.path for item in items})
         kept = self._out.parent / "mutants-entered" / f"{digest}.json"
         if kept.exists():
-            return Known(json.loads(kept.read_text("utf-8")))
+            return KnownMessage(json.loads(kept.read_text("utf-8")))
         files = list(dict.fromkeys(item.path for item in items))
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder)
@@ -177,14 +177,14 @@ class Session:
                 _enter(part, place / str(n))
 
             _each_in_a_process(enter, self._jobs)
-            known: Known = {}
+            known: KnownMessage = {}
             for notes in sorted(place.glob("*/entered")):
                 known |= json.loads(notes.read_text("utf-8"))
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(known), "utf-8")
         return known
 
-    def _work(self, share: list[Fault], items: dict[str, pytest.Item], known: Known) -> None:
+    def _work(self, share: list[Fault], items: dict[str, pytest.Item], known: KnownMessage) -> None:
         """Try a share of the faults."""
         entering: dict[tuple[str, str], list[str]] = {}
         for test in sorted(known, key=lambda test: known[test][1]):
@@ -210,7 +210,7 @@ class Session:
                 out.write(json.dumps(result, ensure_ascii=False) + "\n")
             _say(f"{n}/{len(share)} {outcome:9} {fault.name}")
 
-    def _affordable(self, tests: list[str], known: Known) -> list[str]:
+    def _affordable(self, tests: list[str], known: KnownMessage) -> list[str]:
         """Return the first tests, as many as there is time for."""
         total = 0.0
         for n, test in enumerate(tests):
@@ -247,7 +247,7 @@ def _enter(items: list[pytest.Item], place: Path) -> None:
     place.mkdir()
 
     def work() -> int:
-        known: Known = {}
+        known: KnownMessage = {}
         for item, following in zip(items, [*items[1:], None], strict=True):
             entered.functions.clear()
             began = time.process_time()

@@ -29,7 +29,7 @@ from holdfast.store.answer_store import AnswerStore, StoredAnswer
 from holdfast.store.fact_store import Fact, FactFilter, FactSource, FactStore, NewFact
 from holdfast.store.journal import JournalStore
 from holdfast.store.queue import Claim, Job, JobQueue, NewJob
-from holdfast.store.records import Cleaned, RefInfo, Stored, StoreStats
+from holdfast.store.records import CleanupResult, RefInfo, Stored, StoreStats
 from holdfast.store.tool_store import StoredTool, ToolStore
 from holdfast.store.turn_store import IndexedTurn, NewTurn, TurnFilter, TurnStore
 from holdfast.store.usage_ledger import Amount, Reservation, UsageLedger
@@ -354,7 +354,8 @@ def _comparable(value: Any) -> Any:
             return info_without_accesses(value)
         case StoreStats():
             return {**{name: getattr(value, name) for name in value.__struct_fields__}, "stored": 0}
-        case Cleaned():  # users of one workspace keep equal contents together: the last one's go
+        # Users of one workspace share equal contents, which are removed with the last user's.
+        case CleanupResult():
             return value.refs
         case Job() | StoredTool():  # its number is one of everyone's
             return _unnumbered(value)

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import msgspec
 import pytest
 
-from holdfast.jobs.folding import FoldSummaries, FoldSummariser, Telling, messages_in
+from holdfast.jobs.folding import FoldSummaries, FoldSummariser, MessageSummary, messages_in
 from holdfast.store import Scope, queue
 from holdfast.store.opening import open_memory
 from holdfast.store.protocol import Store
@@ -53,7 +53,7 @@ def test_each_sentence_leads_to_the_message_that_bears_it_out(dialect: str) -> N
         outcome = await FoldSummariser(store, SETTINGS, [Model("lies")])(job)
         assert outcome.summary is not None
         assert outcome.cost <= job.most_cost
-        telling = msgspec.json.decode(outcome.summary.value, type=Telling)
+        telling = msgspec.json.decode(outcome.summary.value, type=MessageSummary)
         assert (telling.checked, telling.unsupported, telling.model) == (2, 1, "model")
         [sentence] = telling.sentences
         assert LIE not in sentence.text

@@ -16,7 +16,7 @@ from holdfast.store import Scope
 from holdfast.store.opening import open_memory
 from holdfast.store.operations.jobs import SqlJobQueue
 from holdfast.store.protocol import Store
-from holdfast.store.queue import Claim, Ending, Job, NewJob, Quotas
+from holdfast.store.queue import AttemptEnd, Claim, Job, NewJob, Quotas
 from holdfast.store.records import Summary
 from tests.store.harness import Clock
 
@@ -226,7 +226,7 @@ def test_a_worker_that_is_stopped_while_it_writes_down_what_it_did_does_so_first
         writing, go_on = asyncio.Event(), asyncio.Event()
         settle = store.jobs.settle
 
-        async def slowly(job: Job, ending: Ending) -> bool:
+        async def slowly(job: Job, ending: AttemptEnd) -> bool:
             writing.set()
             await go_on.wait()
             return await settle(job, ending)
@@ -283,7 +283,7 @@ def test_what_was_done_while_the_store_is_away_is_written_down_when_it_is_back()
         store = open_memory(clock=Clock())
         settle, away = store.jobs.settle, [3]
 
-        async def often_away(job: Job, ending: Ending) -> bool:
+        async def often_away(job: Job, ending: AttemptEnd) -> bool:
             if away[0]:
                 away[0] -= 1
                 raise StoreUnavailableError("the store is away")

@@ -22,7 +22,7 @@ from holdfast.models.minilm import MiniLmEmbedder
 from holdfast.models.protocol import Embedder
 from holdfast.store import Store, open_store
 from holdfast.store.opening import open_memory
-from holdfast.store.turn_store import Remembered
+from holdfast.store.turn_store import RememberedTurn
 from tests.provider.tokens import text_tokens
 from tests.store.harness import Opener
 
@@ -423,7 +423,7 @@ def test_meaning_counts_for_more_where_a_better_embedder_reads() -> None:
 def test_the_engine_remembers_recalls_and_forgets() -> None:
     async def work() -> None:
         async with Holdfast.open("memory:") as engine:
-            ids = await engine.remember("s", [*TALK, Remembered(**LAST)])
+            ids = await engine.remember("s", [*TALK, RememberedTurn(**LAST)])
             assert ids[-1] == "mine"
             assert "blue bowl" in (await engine.recall("a bowl")).text
             theirs = await engine.of(Scope("bob"))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import holdfast
 from holdfast.expand.tool import NAME, definition
 from holdfast.guard.final_turn import final_turn_guidance
-from holdfast.models import Opening, Spoken, answer, count
+from holdfast.models import OfflineAnswer, Opening, answer, count
 from holdfast.models.extractive import INTRODUCTION
 from tests.fitting.test_citing import DIALECTS, chat, in_dialect, log
 
@@ -27,7 +27,9 @@ PAGE = (
 )
 
 
-def said(body: dict[str, Any], dialect: str = "openai-chat", *, tool: str | None = None) -> Spoken:
+def said(
+    body: dict[str, Any], dialect: str = "openai-chat", *, tool: str | None = None
+) -> OfflineAnswer:
     return answer(holdfast.read(in_dialect(body, dialect), dialect), expansion_tool=tool)
 
 
@@ -138,7 +140,9 @@ def test_without_a_match_it_says_what_there_is() -> None:
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_citation_on_the_question_is_opened_first_and_then_quoted(dialect: str) -> None:
     body = chat(CITATION, question="Which disk is full?")
-    assert said(body, dialect, tool=NAME) == Spoken(openings=(Opening(REF, "Which disk is full?"),))
+    assert said(body, dialect, tool=NAME) == OfflineAnswer(
+        openings=(Opening(REF, "Which disk is full?"),)
+    )
     text = said(opened(body, PAGE), dialect, tool=NAME).text
     assert f"From the stored {REF}" in text
     assert "the disk of db-7 is full" in text

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from holdfast.store import Scope, Store
-from holdfast.store.records import Erased
+from holdfast.store.records import ErasedRecords
 from holdfast.store.turn_store import TurnFilter
 from holdfast.store.usage_ledger import Amount, DayUse, Reservation
 from tests.store.everything import AT, answer, do_jobs, fact, fill, observe, said
@@ -46,7 +46,7 @@ def test_nothing_is_left_of_an_erased_tenant(opener: Opener) -> None:
         assert seen == await _empty_view(store)
         assert await store.scopes() == [OTHER_USER.of("")]
         assert await observe(store, OTHER_USER, SESSIONS) == theirs
-        assert await store.erase(HERE) == Erased()
+        assert await store.erase(HERE) == ErasedRecords()
         assert await store.ledger.day_use(HERE, 7) == DayUse()
         assert await store.scrub(whole=True)
 
@@ -163,7 +163,7 @@ def test_many_sessions_go_in_parts(opener: Opener) -> None:
         for number in range(25):
             scope = HERE.of(f"s{number}")
             await store.add_turn(scope, turn(1), session(scope.session, updated_at=AT), {})
-        assert await store.expire(HERE, AT + 1) == Erased(sessions=25, turns=25)
+        assert await store.expire(HERE, AT + 1) == ErasedRecords(sessions=25, turns=25)
 
     opener.run(work)
 

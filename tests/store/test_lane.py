@@ -15,7 +15,7 @@ import pytest
 from holdfast.errors import StoreError, StoreUnavailableError
 from holdfast.store.deadline import Breaker
 from holdfast.store.sqlite.file import StoreFile
-from holdfast.store.sqlite.lane import MOST_TOGETHER, Lane, Outcome, Queued
+from holdfast.store.sqlite.lane import MOST_TOGETHER, Lane, Outcome, QueuedWork
 from holdfast.store.sqlite.writer import FileReaders
 
 
@@ -32,7 +32,7 @@ class Gate:
         return "through"
 
 
-def _each(db: apsw.Connection, together: list[Queued]) -> list[Outcome]:
+def _each(db: apsw.Connection, together: list[QueuedWork]) -> list[Outcome]:
     return [Outcome(item.future, item.job(db)) for item in together]
 
 
@@ -214,7 +214,7 @@ def test_nothing_is_queued_behind_the_end(lane: Lane[apsw.Connection]) -> None:
     class Queue:
         get, get_nowait = lane._queue.get, lane._queue.get_nowait
 
-        def put(self, item: Queued | None) -> None:
+        def put(self, item: QueuedWork | None) -> None:
             if item is None:
                 put(item)
                 ended.set()

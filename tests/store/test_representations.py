@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.store import Scope
-from holdfast.store.queue import Ending
+from holdfast.store.queue import AttemptEnd
 from holdfast.store.records import RefInfo, Stored, Summary
 from holdfast.store.turn_store import turn_of
 from tests.store.everything import answer, fact, said, tool
@@ -35,13 +35,13 @@ RECORDS = {
     "Stored": Stored(INFO, SECRET.encode()),
     "Summary": Summary("key", SECRET.encode(), ""),
     "SessionRecord": session(title=SECRET),
-    "Ending": Ending(state="done", attempts=1, gist=SECRET),
+    "AttemptEnd": AttemptEnd(state="done", attempts=1, gist=SECRET),
     "NewFact": fact("f1", SECRET, "r", "s", subject=SECRET),
     "Fact": fact("f1", SECRET, "r", "s", subject=SECRET).fact,
     "StoredAnswer": answer("a1", SECRET, SECRET, (), "s"),
     "StoredTool": tool("search", SECRET),
     "NewTurn": said("t1", SECRET),
-    "Remembered": turn_of(Scope("ann", "blue", "s1"), said("t1", SECRET), 1),
+    "RememberedTurn": turn_of(Scope("ann", "blue", "s1"), said("t1", SECRET), 1),
 }
 
 

@@ -13,7 +13,7 @@ from holdfast.store.operations.job_claims import OneByOne
 from holdfast.store.operations.jobs import SqlJobQueue
 from holdfast.store.queue import Claim, NewJob
 from holdfast.store.sqlite import SqliteStore
-from holdfast.store.sqlite.ticking import Ticking
+from holdfast.store.sqlite.ticking import FileClock
 from tests.store.harness import HERE, Clock
 
 CLAIM = Claim(kinds=("x",), lease_seconds=60.0)
@@ -39,7 +39,7 @@ class Machine:
     def run(self, work: Callable[[SqlJobQueue], Awaitable[None]]) -> None:
         async def main() -> None:
             store = await SqliteStore.open(self.path)
-            ticking = Ticking(self.wall, self.since_start, self.boot)
+            ticking = FileClock(self.wall, self.since_start, self.boot)
             await work(SqlJobQueue(store._runner, ticking, OneByOne()))
             await store.close()
 

@@ -12,7 +12,14 @@ import pytest
 from holdfast.errors import StoreError
 from holdfast.store import Scope, Store
 from holdfast.store.fact_store import Fact, FactSource, NewFact
-from holdfast.store.turn_store import Changes, Known, NewTurn, Remembered, TurnFilter, print_of
+from holdfast.store.turn_store import (
+    Changes,
+    KnownMessage,
+    NewTurn,
+    RememberedTurn,
+    TurnFilter,
+    print_of,
+)
 from tests.store.harness import (
     HERE,
     OTHER_USER,
@@ -62,7 +69,7 @@ def test_turns_come_back_as_they_were_said(opener: Opener) -> None:
         await remember(store, HERE, said("first"), said(odd, "assistant", name="Bot", tokens=7))
         (one, two) = await store.remembered.recent(HERE, limit=5)
         assert (one.content, one.role, one.number, one.session) == ("first", "user", 1, "s1")
-        assert two == Remembered(
+        assert two == RememberedTurn(
             id=two.id,
             session="s1",
             role="assistant",
@@ -410,7 +417,7 @@ def test_a_forgotten_turn_is_in_no_byte_of_the_file(sqlite: Opener) -> None:
 def test_known_tells_what_a_new_turn_will_be_called(opener: Opener) -> None:
     async def work(store: Store) -> None:
         (first,) = await store.remembered.known(HERE, [said("a")])
-        assert first == Known(first.id, False)
+        assert first == KnownMessage(first.id, False)
         assert await remember(store, HERE, said("a")) == [first.id]
         (second,) = await store.remembered.known(HERE, [said("a", "assistant")])
         assert second.id != first.id

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from holdfast.errors import RefCollisionError, StoreError
 from holdfast.store import Scope, Store, open_store, transfer
 from holdfast.store.protocol import GRACE_SECONDS
-from holdfast.store.records import Cleaned
+from holdfast.store.records import CleanupResult
 from holdfast.store.refs import digest
 from tests.store.harness import HERE, Opener, content, exported, lines_of, named, session, turn
 from tests.store.oracle.records import Ref
@@ -33,16 +33,16 @@ def test_stale_content_goes_after_the_grace_period_and_leaves_its_summary(opener
     async def work(store: Store) -> None:
         await store.put(BEHIND, [made])
         opener.clock.advance(60 + GRACE_SECONDS - 1)
-        assert await store.gc(HERE) == Cleaned(0, 0, 0)
+        assert await store.gc(HERE) == CleanupResult(0, 0, 0)
         opener.clock.advance(1)
-        assert await store.gc(HERE) == Cleaned(1, 1, 8)
+        assert await store.gc(HERE) == CleanupResult(1, 1, 8)
         info = await store.info(HERE, made.ref_id)
         assert info is not None
         assert (info.state, info.summary, info.compressed) == ("removed", "news", "")
         assert await store.get(HERE, made.ref_id) is None
         assert await store.refs(HERE) == []
         assert (await store.audit(HERE))[0].action == "removed"
-        assert await store.gc(HERE) == Cleaned(0, 0, 0)
+        assert await store.gc(HERE) == CleanupResult(0, 0, 0)
         await store.put(BEHIND, [made])
         assert await states(store, "old news") == ["fresh"]
 
@@ -75,7 +75,7 @@ def test_what_a_closed_session_left_goes_and_what_an_open_one_uses_stays(opener:
         opener.clock.advance(GRACE_SECONDS - 1)
         assert (await store.gc(HERE)).refs == 0
         opener.clock.advance(1)
-        assert await store.gc(HERE) == Cleaned(1, 1, 4)
+        assert await store.gc(HERE) == CleanupResult(1, 1, 4)
         expected = ["removed", "fresh", "fresh", "stale", "fresh"]
         assert await states(store, "left", "shared", "kept", "open", "free") == expected
 
@@ -116,7 +116,7 @@ def test_clean_up_of_one_user_leaves_what_another_refers_to(opener: Opener) -> N
         await store.put(BEHIND, [made])
         await store.put(bob, [made])
         opener.clock.advance(2 * GRACE_SECONDS)
-        assert await store.gc(HERE) == Cleaned(1, 0, 0)
+        assert await store.gc(HERE) == CleanupResult(1, 0, 0)
         assert await store.get(bob, made.ref_id)
 
     opener.run(work)

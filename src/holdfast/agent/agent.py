@@ -18,7 +18,7 @@ from holdfast import models
 from holdfast.agent.bounds import Bounds, RunParts
 from holdfast.agent.journal import Journal, JournalStep, Transcript, without_holdfast_keys
 from holdfast.agent.model_requests import ModelRequests
-from holdfast.agent.outcome import Ending, Outcome, ReportArguments, ReportProgress
+from holdfast.agent.outcome import AttemptEnd, Outcome, ReportArguments, ReportProgress
 from holdfast.agent.targets import OpenTarget, Target, open_target
 from holdfast.agent.telemetry import build_listener
 from holdfast.agent.tool_calls import INTERRUPTED, CitedOutputs, ToolCalls
@@ -193,7 +193,7 @@ class Agent:
             turns += step.kind == "turn"
             self._replay(step, is_counted=turns <= counted)
         if steps[-1].kind == "ended":
-            return self._outcome(msgspec.convert(steps[-1].why, Ending), steps[-1].text)
+            return self._outcome(msgspec.convert(steps[-1].why, AttemptEnd), steps[-1].text)
         await self._calls.close(INTERRUPTED)
         self._guard.commit()
         self._guard.rebase(self._transcript.tokens_of(self.messages))
@@ -294,13 +294,13 @@ class Agent:
         content = message.get("content")
         return isinstance(content, str) and content in self._report.guidance
 
-    async def _end(self, ending: Ending, text: str) -> Outcome:
+    async def _end(self, ending: AttemptEnd, text: str) -> Outcome:
         if ending == "reported" and self._bounds.is_final:
             ending = "forced"
         await self._transcript.add(JournalStep(kind="ended", text=text, why=ending))
         return self._outcome(ending, text)
 
-    def _outcome(self, ending: Ending, text: str) -> Outcome:
+    def _outcome(self, ending: AttemptEnd, text: str) -> Outcome:
         used = self.budget.budget
         return Outcome(
             text=text,

@@ -11,7 +11,7 @@ from holdfast.agent.journal import JournalStep
 from holdfast.guard import FinalReport
 from holdfast.guard.final_turn import FINAL_REPORT_TOOL
 
-Ending = Literal["answered", "reported", "forced", "quoted"]
+AttemptEnd = Literal["answered", "reported", "forced", "quoted"]
 """The model answered; it called the report tool; it was forced to; or, if no model could be called
 any more, the offline model quoted the conversation."""
 
@@ -21,7 +21,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     """The answer or the final report."""
-    ending: Ending
+    ending: AttemptEnd
     meta: dict[str, Any] = {}
     missing_meta: tuple[str, ...] = ()
     """META that was required and not given."""

@@ -8,7 +8,7 @@ difference.
 from holdfast.answer_cache.cache import Answers
 from holdfast.answer_cache.flights import Flights
 from holdfast.answer_cache.records import Answer, AnswerFilter, AnswerPolicy, GivenAnswer, Match
-from holdfast.answer_cache.signing import Signed, sign
+from holdfast.answer_cache.signing import SignedRequest, sign
 
 __all__ = [
     "Answer",
@@ -18,6 +18,6 @@ __all__ = [
     "Flights",
     "GivenAnswer",
     "Match",
-    "Signed",
+    "SignedRequest",
     "sign",
 ]

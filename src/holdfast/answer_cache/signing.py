@@ -25,7 +25,7 @@ ID_PREFIX = "ans_"
 """So that an id is never taken for the digits of a ref."""
 
 
-class Signed(NamedTuple):
+class SignedRequest(NamedTuple):
     """A request as it is looked up."""
 
     prompt: str
@@ -38,7 +38,7 @@ class Signed(NamedTuple):
     """The request's value; None for the provider's default, which is above 0."""
 
 
-def sign(conversation: Conversation, *beside: str) -> Signed | None:
+def sign(conversation: Conversation, *beside: str) -> SignedRequest | None:
     """Return the question and the hash of a request; None if it cannot be cached.
 
     It cannot if it depends on data outside of the body, or wants several answers.
@@ -65,7 +65,7 @@ def sign(conversation: Conversation, *beside: str) -> Signed | None:
         )
     )
     temperature = body.get("temperature", config.get("temperature"))
-    return Signed(
+    return SignedRequest(
         _text(last) if question is None else question.text,
         signature,
         question is not None,

@@ -20,7 +20,7 @@ from holdfast.memory.passages import Passage, day_heading
 from holdfast.privacy import Policy, find, mask
 from holdfast.quoting import bracketed
 from holdfast.store import RefInfo, Scope, Store
-from holdfast.store.turn_store import Remembered
+from holdfast.store.turn_store import RememberedTurn
 from holdfast.summarise.fidelity import Rung
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class SessionSections:
             lambda: [self._passage_piece(passage, year) for passage in result.passages],
         )
 
-    def _history_piece(self, turn: Remembered) -> ContextPiece:
+    def _history_piece(self, turn: RememberedTurn) -> ContextPiece:
         speaker = f"{bracketed(turn.name)}: " if turn.name else ""
         words = self._masked(speaker + turn.content)
         return make_piece("history", turn.id, words, role=turn.role, original=words)

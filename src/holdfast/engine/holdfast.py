@@ -54,7 +54,7 @@ from holdfast.memory import RecallResult
 from holdfast.settings import Settings
 from holdfast.store import Scope, Store, Turn, open_store
 from holdfast.store.records import StoreStats, UsageTotal
-from holdfast.store.turn_store import Remembered
+from holdfast.store.turn_store import RememberedTurn
 from holdfast.tokens import Calibration
 from holdfast.wire import Conversation
 from holdfast.workers import Workers
@@ -262,7 +262,7 @@ class Holdfast:
         )
 
     async def remember(
-        self, session: str, messages: Sequence[Mapping[str, Any] | Remembered]
+        self, session: str, messages: Sequence[Mapping[str, Any] | RememberedTurn]
     ) -> list[str]:
         """Keep messages of a session to be recalled, and their facts: see `Memory.remember`."""
         ids = await self.memory.remember(session, messages)
@@ -286,7 +286,7 @@ class Holdfast:
             query, session=session, k=k, token_budget=token_budget, now=now
         )
 
-    async def recent(self, session: str, pairs: int = 4) -> list[Remembered]:
+    async def recent(self, session: str, pairs: int = 4) -> list[RememberedTurn]:
         """The last messages of a session in order: see `Memory.recent`."""
         return await self.memory.recent(session, pairs)
 
@@ -298,7 +298,7 @@ class Holdfast:
         before: float | None = None,
         since: float | None = None,
         preview: bool = False,
-    ) -> list[Remembered]:
+    ) -> list[RememberedTurn]:
         """Erase remembered turns: see `Memory.forget_turns`."""
         return await self.memory.forget_turns(
             ids=ids, session=session, before=before, since=since, preview=preview
@@ -449,5 +449,5 @@ async def _learnt(store: Store, scope: Scope) -> Calibration:
     return Calibration()
 
 
-def _plain(message: Mapping[str, Any] | Remembered) -> Mapping[str, Any]:
-    return msgspec.structs.asdict(message) if isinstance(message, Remembered) else message
+def _plain(message: Mapping[str, Any] | RememberedTurn) -> Mapping[str, Any]:
+    return msgspec.structs.asdict(message) if isinstance(message, RememberedTurn) else message

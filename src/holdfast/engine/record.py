@@ -22,7 +22,7 @@ from holdfast.fitting import FitState
 from holdfast.fitting.cite_results import expansion_tool
 from holdfast.fitting.draft import Origins, origins_of
 from holdfast.fitting.state import Continuation, untold_in
-from holdfast.store.records import Edit, Patch, Standing, Trail, Turn
+from holdfast.store.records import Edit, Patch, ReplacedMessage, Trail, Turn
 from holdfast.store.refs import digest
 from holdfast.trim.provenance import REPLACEMENT, Fold, Replacement, names_ref, originals_of
 from holdfast.wire import Conversation, Message, read
@@ -85,7 +85,7 @@ class TurnChange(NamedTuple):
     known: Before
     """The state against which the next request is compared."""
     trail: Trail
-    standings: tuple[Standing, ...]
+    standings: tuple[ReplacedMessage, ...]
     patches: tuple[Patch, ...]
     asked: str
     messages: dict[str, bytes | memoryview]
@@ -146,7 +146,7 @@ def written(state: FitState, before: Before) -> TurnChange:
         for name, original in zip(lines[n].originals, replacement.originals, strict=True):
             messages[name] = bytes_of(original)
         standings.append(
-            Standing(
+            ReplacedMessage(
                 n,
                 lines[n].originals,
                 replacement.edits,
@@ -324,7 +324,7 @@ class Sides(NamedTuple):
     """The sent and the asked request, by hash."""
 
     lines: tuple[Line, ...]
-    standings: Mapping[int, Standing]
+    standings: Mapping[int, ReplacedMessage]
     """By place, those of all messages that are not the client's own."""
     frame: str
     """Hash of the bytes around the sent messages."""
@@ -366,7 +366,7 @@ class Sides(NamedTuple):
 def last_sides(turns: Sequence[Turn]) -> Sides | None:
     """Both sides of the last request, from all turns up to it; None if it was not written down."""
     lines: list[Line] = []
-    standings: dict[int, Standing] = {}
+    standings: dict[int, ReplacedMessage] = {}
     for turn in turns:
         if turn.sent is None or not turn.asked:
             return None

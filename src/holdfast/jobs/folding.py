@@ -39,7 +39,7 @@ _BETWEEN = "\n\n"
 _LINES = re.compile(r"lines (\d+)-(\d+)")
 
 
-class Telling(msgspec.Struct, frozen=True):
+class MessageSummary(msgspec.Struct, frozen=True):
     """A model's summary of messages, and the result of its check."""
 
     sentences: tuple[Sentence, ...]
@@ -71,7 +71,7 @@ class FoldSummaries:
         for ref in refs[-_MOST_LOOKED_FOR:]:
             summary = await self._store.summary(scope, self._key(dialect, ref))
             if summary is not None:
-                told[ref] = msgspec.json.decode(summary, type=Telling).sentences
+                told[ref] = msgspec.json.decode(summary, type=MessageSummary).sentences
         return told
 
     def _key(self, dialect: str, ref: str) -> str:
@@ -96,7 +96,7 @@ class FoldSummariser(ContentJob):
         result, cost = await self._summarize(job, stored, _BETWEEN.join(texts))
         if not result.provider:
             return Outcome(skipped="the messages are too short to be summarised")
-        telling = Telling(
+        telling = MessageSummary(
             sentences_of(result, texts), result.model, result.checked, result.unsupported
         )
         summary = Summary(job.key, msgspec.json.encode(telling), stored.info.sha256)

@@ -36,7 +36,7 @@ from holdfast.models.protocol import Embedder
 from holdfast.search.arrays import Floats
 from holdfast.search.words import words_of
 from holdfast.store import Scope, Store
-from holdfast.store.turn_store import MOST_AT_ONCE, NewTurn, Remembered, TurnFilter, print_of
+from holdfast.store.turn_store import MOST_AT_ONCE, NewTurn, RememberedTurn, TurnFilter, print_of
 
 _CANDIDATES = 2_000
 """Turns ranked in a scope that is too large for the cache."""
@@ -71,7 +71,7 @@ class Memory:
         """Whether even short texts are embedded in a thread."""
 
     async def remember(
-        self, session: str, messages: Sequence[Mapping[str, Any] | Remembered]
+        self, session: str, messages: Sequence[Mapping[str, Any] | RememberedTurn]
     ) -> list[str]:
         """Store messages of a session and return their ids in the same order.
 
@@ -198,9 +198,9 @@ class Memory:
             count += len(turns_by_place)
         return count
 
-    async def recent(self, session: str, pairs: int = 4) -> list[Remembered]:
+    async def recent(self, session: str, pairs: int = 4) -> list[RememberedTurn]:
         """Return the last `pairs` user messages of a session with the replies, in order."""
-        turns: list[Remembered] = []
+        turns: list[RememberedTurn] = []
         users = 0
         while users < pairs:
             before = turns[0].number if turns else 0
@@ -221,7 +221,7 @@ class Memory:
         before: float | None = None,
         since: float | None = None,
         preview: bool = False,
-    ) -> list[Remembered]:
+    ) -> list[RememberedTurn]:
         """Delete the turns that match all given conditions, and return them.
 
         With `preview` nothing is deleted.
@@ -237,7 +237,7 @@ class Memory:
         turn_filter = TurnFilter(
             ids=None if ids is None else tuple(ids), session=session, before=before, since=since
         )
-        matches: list[Remembered] = []
+        matches: list[RememberedTurn] = []
         after = 0
         while part := await self._store.select(
             self._scope, turn_filter, limit=MOST_AT_ONCE, after=after
@@ -249,8 +249,8 @@ class Memory:
         return matches
 
 
-def _new_turn(message: Mapping[str, Any] | Remembered, now: float) -> NewTurn:
-    if isinstance(message, Remembered):
+def _new_turn(message: Mapping[str, Any] | RememberedTurn, now: float) -> NewTurn:
+    if isinstance(message, RememberedTurn):
         message = msgspec.structs.asdict(message)
     content = text_of(message.get("content"))
     role, name = str(message.get("role") or ""), str(message.get("name") or "")

@@ -16,7 +16,7 @@ import msgspec
 
 from holdfast import quoting
 from holdfast.memory.dates import day_of
-from holdfast.store.turn_store import Remembered
+from holdfast.store.turn_store import RememberedTurn
 
 GAP = " … "
 """Marks left-out text between two pieces of a turn."""
@@ -62,7 +62,7 @@ class RecallResult(msgspec.Struct, frozen=True, kw_only=True):
         return f"<RecallResult {len(self.passages)} of {self.turns} turns, {self.tokens} tokens>"
 
 
-def join_spans(turn: Remembered, spans: Sequence[tuple[int, int]]) -> str:
+def join_spans(turn: RememberedTurn, spans: Sequence[tuple[int, int]]) -> str:
     """Return the text of these spans of a turn, with a gap mark between separate ones."""
     parts: list[list[int]] = []
     for start, end in sorted(spans):

@@ -17,7 +17,7 @@ from holdfast.memory.passages import Passage, join_spans, render_passages, sort_
 from holdfast.memory.ranking import PieceScores
 from holdfast.memory.weights import DENSITY
 from holdfast.search import top
-from holdfast.store.turn_store import Remembered
+from holdfast.store.turn_store import RememberedTurn
 
 _HEADROOM = 1.02
 """Factor by which the estimate may exceed the budget: rendered together, pieces take a little less
@@ -97,7 +97,7 @@ def build_passages(
     arrays: ScopeArrays,
     ranked: PieceScores,
     chosen: Sequence[TurnSelection],
-    turns_by_place: Mapping[int, Remembered],
+    turns_by_place: Mapping[int, RememberedTurn],
 ) -> list[Passage]:
     """Return the passages of the selected turns; turns deleted in the meantime are left out.
 

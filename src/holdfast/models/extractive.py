@@ -19,7 +19,7 @@ from holdfast.condense.condenser import Passage
 from holdfast.condense.excerpt import excerpt
 from holdfast.condense.places import short_place
 from holdfast.models.digest import count
-from holdfast.models.sources import Asked, Held, asked, held, passages, quotations, refs_in
+from holdfast.models.sources import Asked, LabelledText, asked, held, passages, quotations, refs_in
 from holdfast.search.passages import hits_by_text, rank
 from holdfast.search.query import terms
 from holdfast.wire import Conversation, Message
@@ -58,7 +58,7 @@ class Opening(msgspec.Struct, frozen=True):
         return f"<Opening of {self.ref_id}>"
 
 
-class Spoken(msgspec.Struct, frozen=True, kw_only=True):
+class OfflineAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The model's answer: openings first, and text once it has seen them."""
 
     pieces: tuple[str, ...] = ()
@@ -78,11 +78,11 @@ class Spoken(msgspec.Struct, frozen=True, kw_only=True):
 class _Candidate(NamedTuple):
     """A passage that can be quoted, and the text that it is part of."""
 
-    source: Held
+    source: LabelledText
     passage: Passage
 
 
-def answer(conversation: Conversation, *, expansion_tool: str | None = None) -> Spoken:
+def answer(conversation: Conversation, *, expansion_tool: str | None = None) -> OfflineAnswer:
     """Answer the last question of a conversation.
 
     `expansion_tool` is the name of the tool that opens refs, if the request offers it.
@@ -99,11 +99,11 @@ def answer(conversation: Conversation, *, expansion_tool: str | None = None) -> 
         earlier = _earlier_openings(conversation.messages, question, expansion_tool)
         openings = _openings(texts, candidates, question.question, earlier)
         if openings:
-            return Spoken(openings=openings)
+            return OfflineAnswer(openings=openings)
     text = "\n\n".join((INTRODUCTION, *_said(question.question, texts, candidates)))
     most = dialect_named(conversation.dialect).params(conversation.rest).get("max_tokens")
     shown = _cut(text, most) if isinstance(most, int) and most > 0 else text
-    return Spoken(pieces=tuple(_pieces(shown)), cut=len(shown) < len(text))
+    return OfflineAnswer(pieces=tuple(_pieces(shown)), cut=len(shown) < len(text))
 
 
 # --- what to open --------------------------------------------------------------------------------
@@ -144,7 +144,10 @@ def _arguments(arguments: object) -> tuple[str, str]:
 
 
 def _openings(
-    texts: Sequence[Held], candidates: Sequence[_Candidate], question: str, earlier: _Earlier
+    texts: Sequence[LabelledText],
+    candidates: Sequence[_Candidate],
+    question: str,
+    earlier: _Earlier,
 ) -> tuple[Opening, ...]:
     """Return the ref to open: that of the citation that fits the question best, else the latest.
 
@@ -183,7 +186,9 @@ def _is_answered(question: str, shown: Sequence[str]) -> bool:
 # --- the answer ----------------------------------------------------------------------------------
 
 
-def _said(question: str, texts: Sequence[Held], candidates: Sequence[_Candidate]) -> Iterator[str]:
+def _said(
+    question: str, texts: Sequence[LabelledText], candidates: Sequence[_Candidate]
+) -> Iterator[str]:
     if not question:
         yield "There is no question in this conversation that could be looked up."
         yield from _listing(texts)
@@ -231,7 +236,7 @@ def _quotation(passage: Passage, question: str) -> tuple[str, str]:
     return "\n".join(f"> {line}" for line in shown), short_place(where)
 
 
-def _listing(texts: Sequence[Held]) -> Iterator[str]:
+def _listing(texts: Sequence[LabelledText]) -> Iterator[str]:
     if not texts:
         return
     lines = [f"- {one.label}, {len(one.text):,} characters" for one in texts[-_LISTED:]]

@@ -49,7 +49,7 @@ class Asked(NamedTuple):
     """Other text of the same message."""
 
 
-class Held(NamedTuple):
+class LabelledText(NamedTuple):
     """A text of the conversation that can be quoted."""
 
     label: str
@@ -97,12 +97,12 @@ def _by_sentences(text: str) -> tuple[str, str]:
     return " ".join(questions), "\n".join(others) + text[_LOOKED_AT:]
 
 
-def held(conversation: Conversation, question: Asked, tool: str | None) -> Iterator[Held]:
+def held(conversation: Conversation, question: Asked, tool: str | None) -> Iterator[LabelledText]:
     """All that can be quoted; `tool` is the name of the one that opens refs."""
     names: dict[str, str] = {}
     for block in conversation.system:
         if isinstance(block, Text) and block.text.strip():
-            yield Held("the instructions", block.text)
+            yield LabelledText("the instructions", block.text)
     for index, message in enumerate(conversation.messages):
         if index == question.at and question.about:
             yield _said(message, index, question.about)
@@ -115,18 +115,18 @@ def held(conversation: Conversation, question: Asked, tool: str | None) -> Itera
                 yield _said(message, index, text_of(block))
 
 
-def _said(message: Message, index: int, text: str) -> Held:
+def _said(message: Message, index: int, text: str) -> LabelledText:
     """Return a text of a message; a passage opened ahead is content of its ref, not the user's."""
     if message.role == "user" and (opened := _OPENED.search(text)):
-        return Held(f"the stored {opened[1]}", text[opened.start() :], opened[1])
-    return Held(_who(message, index), text)
+        return LabelledText(f"the stored {opened[1]}", text[opened.start() :], opened[1])
+    return LabelledText(_who(message, index), text)
 
 
-def _result(block: ToolResult, name: str, tool: str | None) -> Held:
+def _result(block: ToolResult, name: str, tool: str | None) -> LabelledText:
     # The user knows nothing of the tool that opens refs, but the ref is in the citation.
     if name == tool and (opened := _OPENED.match(block.text)):
-        return Held(f"the stored {opened[1]}", block.text, opened[1])
-    return Held(f"the result of `{name}`" if name else "a tool's result", block.text)
+        return LabelledText(f"the stored {opened[1]}", block.text, opened[1])
+    return LabelledText(f"the result of `{name}`" if name else "a tool's result", block.text)
 
 
 def _is_said(block: Block, message: Message) -> bool:
@@ -142,7 +142,7 @@ def _who(message: Message, index: int) -> str:
     return f"{'what you said' if message.role == 'user' else 'the answer'} in message {index + 1}"
 
 
-def passages(one: Held) -> Sequence[Passage]:
+def passages(one: LabelledText) -> Sequence[Passage]:
     """Return the parts of a text, with their places in its source."""
     if one.opened and (heading := _OPENED.match(one.text)):
         # Nothing inside has that many backticks: text after the second fence is no content.

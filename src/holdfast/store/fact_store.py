@@ -299,7 +299,7 @@ def check_current(facts: Sequence[NewFact], current: Iterable[Fact]) -> None:
         )
 
 
-class Settled(NamedTuple):
+class FactChange(NamedTuple):
     """The effect of a new fact on the existing ones."""
 
     fact: Fact
@@ -308,7 +308,7 @@ class Settled(NamedTuple):
     """Ids whose place it takes."""
 
 
-def settled(new: NewFact, same: Fact | None, current: Sequence[Fact]) -> Settled:
+def settled(new: NewFact, same: Fact | None, current: Sequence[Fact]) -> FactChange:
     """Return the effect of a new fact.
 
     `same` is the current fact with the same text; `current` are the current facts of its subject
@@ -324,7 +324,7 @@ def settled(new: NewFact, same: Fact | None, current: Sequence[Fact]) -> Settled
         fact = msgspec.structs.replace(fact, superseded_by=newest.id)
     earlier = {other.id for other in rivals if other not in later}
     replaced = earlier | (others.keys() & set(new.supersedes))
-    return Settled(fact, sorted(replaced - {fact.superseded_by}))
+    return FactChange(fact, sorted(replaced - {fact.superseded_by}))
 
 
 def _is_rival(fact: Fact, other: Fact) -> bool:

@@ -25,20 +25,20 @@ _PIECE = 262_144
 _local = threading.local()
 
 
-class Packed(NamedTuple):
+class PackedContent(NamedTuple):
     """Bytes as they are stored."""
 
     codec: int
     data: bytes
 
 
-def pack(data: bytes | memoryview) -> Packed:
+def pack(data: bytes | memoryview) -> PackedContent:
     """Compress, unless the result would not be smaller."""
     if len(data) >= SMALL:
         squeezed = _squeezed(data)
         if len(squeezed) < len(data):
-            return Packed(ZSTD, squeezed)
-    return Packed(PLAIN, bytes(data))
+            return PackedContent(ZSTD, squeezed)
+    return PackedContent(PLAIN, bytes(data))
 
 
 def _squeezed(data: bytes | memoryview) -> bytes:

@@ -21,11 +21,11 @@ from holdfast.store.journal import JournalStore
 from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     AuditEntry,
-    Cleaned,
+    CleanupResult,
     ClientKey,
     Content,
     Damage,
-    Erased,
+    ErasedRecords,
     RefInfo,
     SessionRecord,
     Stored,
@@ -236,7 +236,7 @@ class Store(Protocol):
     async def verify(self, scope: Scope, progress: Progress | None = None) -> list[Damage]:
         """Read everything once; what does not match its hash is set apart and listed."""
 
-    async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
+    async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> CleanupResult:
         """Remove expired contents and those of closed sessions, after the grace period.
 
         Content that an open session refers to, or that was written or opened within the grace
@@ -244,7 +244,7 @@ class Store(Protocol):
         a session is removed only when expired. `info` still knows removed contents.
         """
 
-    async def expire(self, scope: Scope, before: float) -> Erased:
+    async def expire(self, scope: Scope, before: float) -> ErasedRecords:
         """Remove the sessions last used before a time, and records that no session has used since.
 
         A session is removed with all its records, as by `delete_session`. Refs, remembered turns,
@@ -253,17 +253,17 @@ class Store(Protocol):
         is done in small transactions, so that others can write in between.
         """
 
-    async def erase_session(self, scope: Scope) -> Erased:
+    async def erase_session(self, scope: Scope) -> ErasedRecords:
         """Remove a session as `delete_session` does, and return the numbers of all its records."""
 
-    async def erase(self, scope: Scope) -> Erased:
+    async def erase(self, scope: Scope) -> ErasedRecords:
         """Remove every record of this user and workspace, for any session of the scope.
 
         Contents that other users of the workspace refer to are kept. Counters without content are
         kept, so that other processes notice that their indexes are out of date.
         """
 
-    async def erase_all(self) -> Erased:
+    async def erase_all(self) -> ErasedRecords:
         """Remove every record of everyone."""
 
     async def scrub(self, *, whole: bool = False) -> bool:

@@ -110,7 +110,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     quotas: Quotas = Quotas()
 
 
-class Ending(msgspec.Struct, frozen=True, kw_only=True):
+class AttemptEnd(msgspec.Struct, frozen=True, kw_only=True):
     """The end of an attempt, and the records written with it in one transaction."""
 
     state: JobState
@@ -173,7 +173,7 @@ class JobQueue(ABC):
         """Renew the leases of claimed jobs; return the ids that still belong to the caller."""
 
     @abstractmethod
-    async def settle(self, job: Job, ending: Ending) -> bool:
+    async def settle(self, job: Job, ending: AttemptEnd) -> bool:
         """Record the end of an attempt, and refund unused tokens; repeated calls do nothing."""
 
     @abstractmethod
@@ -216,7 +216,7 @@ class JobQueue(ABC):
         is_over = again_seconds is None
         return await self.settle(
             job,
-            Ending(
+            AttemptEnd(
                 state="done" if is_over else "queued",
                 attempts=job.attempts if is_over else 0,
                 cost=cost,
@@ -230,7 +230,7 @@ class JobQueue(ABC):
         self, job: Job, why: str, *, cost: int = 0, delay_seconds: float | None = None
     ) -> bool:
         """The attempt failed; the next is after the delay, if there is one."""
-        ending = Ending(
+        ending = AttemptEnd(
             state="failed",
             attempts=job.attempts,
             error=why,
@@ -243,7 +243,7 @@ class JobQueue(ABC):
         self, job: Job, why: str, *, cost: int = 0, delay_seconds: float | None = None
     ) -> bool:
         """The job is not to be done, or not before the delay; that is no attempt."""
-        ending = Ending(
+        ending = AttemptEnd(
             state="skipped",
             attempts=job.attempts - 1,
             error=why,
@@ -254,7 +254,7 @@ class JobQueue(ABC):
 
     async def release(self, job: Job, *, cost: int = 0) -> bool:
         """Return a job to the queue, without an attempt. `cost` is its maximum cost so far."""
-        ending = Ending(state="queued", attempts=job.attempts - 1, cost=cost, delay_seconds=0.0)
+        ending = AttemptEnd(state="queued", attempts=job.attempts - 1, cost=cost, delay_seconds=0.0)
         return await self.settle(job, ending)
 
     async def close(self) -> None:  # noqa: B027 - most queues have nothing to let go

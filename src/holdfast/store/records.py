@@ -266,7 +266,7 @@ class Trail(msgspec.Struct, frozen=True):
     """SHA-256 of the bytes around the messages, as wire/frame.py packs them."""
 
 
-class Standing(msgspec.Struct, frozen=True):
+class ReplacedMessage(msgspec.Struct, frozen=True):
     """A sent message that is not the client's own, and the messages that it replaces."""
 
     at: int
@@ -309,7 +309,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """The provider's word for a failure, such as `authentication_error`; never its message."""
     sent: Trail | None = None
     """The messages that the model saw."""
-    standings: tuple[Standing, ...] = ()
+    standings: tuple[ReplacedMessage, ...] = ()
     """The messages after the shared ones of `sent` that are not the client's own."""
     patches: tuple[Patch, ...] = ()
     """The changes around the messages, in order."""
@@ -458,7 +458,7 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
     refs: tuple[str, ...]
 
 
-class Erased(msgspec.Struct, frozen=True, kw_only=True):
+class ErasedRecords(msgspec.Struct, frozen=True, kw_only=True):
     """The records that were removed for good."""
 
     sessions: int = 0
@@ -468,8 +468,8 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
     records: int = 0
     """All others: remembered turns, facts, answers, journal entries, summaries, tools, jobs."""
 
-    def __add__(self, other: Erased) -> Erased:
-        return Erased(
+    def __add__(self, other: ErasedRecords) -> ErasedRecords:
+        return ErasedRecords(
             sessions=self.sessions + other.sessions,
             turns=self.turns + other.turns,
             refs=self.refs + other.refs,
@@ -480,7 +480,7 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.sessions or self.turns or self.refs or self.records)
 
 
-class Cleaned(msgspec.Struct, frozen=True):
+class CleanupResult(msgspec.Struct, frozen=True):
     """The result of a clean-up."""
 
     refs: int

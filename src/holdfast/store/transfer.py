@@ -21,7 +21,7 @@ from holdfast.store.queue import PRIORITIES, Job, JobState
 from holdfast.store.records import AuditEntry, SessionRecord, Summary, Turn
 from holdfast.store.refs import KIND, digest, parse
 from holdfast.store.tool_store import StoredTool
-from holdfast.store.turn_store import Remembered
+from holdfast.store.turn_store import RememberedTurn
 
 VERSION = 5
 
@@ -170,15 +170,15 @@ class RememberedLine(msgspec.Struct, frozen=True, kw_only=True, tag="remembered"
         return f"<RememberedLine {self.id}, {len(self.content)} characters>"
 
     @classmethod
-    def of(cls, turn: Remembered, print_: str, maker: str, index: bytes) -> RememberedLine:
+    def of(cls, turn: RememberedTurn, print_: str, maker: str, index: bytes) -> RememberedLine:
         """The line of a turn."""
         return cls(**msgspec.structs.asdict(turn), print=print_, maker=maker, index=index)
 
     @property
-    def turn(self) -> Remembered:
+    def turn(self) -> RememberedTurn:
         """The turn of the line."""
-        fields = {name: getattr(self, name) for name in Remembered.__struct_fields__}
-        return Remembered(**fields)
+        fields = {name: getattr(self, name) for name in RememberedTurn.__struct_fields__}
+        return RememberedTurn(**fields)
 
 
 class FactLine(msgspec.Struct, frozen=True, tag="fact"):

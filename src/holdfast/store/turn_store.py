@@ -23,7 +23,7 @@ MOST_AT_ONCE = 500
 """Turns that one transaction writes or one answer holds, so that others get their turn."""
 
 
-class Remembered(msgspec.Struct, frozen=True, kw_only=True):
+class RememberedTurn(msgspec.Struct, frozen=True, kw_only=True):
     """A turn that was remembered."""
 
     id: str
@@ -63,7 +63,7 @@ class NewTurn(msgspec.Struct, frozen=True, kw_only=True):
         return f"<NewTurn {self.id or self.print[:8]}, {len(self.content)} characters>"
 
 
-class Known(NamedTuple):
+class KnownMessage(NamedTuple):
     """The id and number of a message in the store."""
 
     id: str
@@ -110,7 +110,7 @@ class TurnStore(ABC):
     """
 
     @abstractmethod
-    async def known(self, scope: Scope, turns: Sequence[NewTurn]) -> list[Known]:
+    async def known(self, scope: Scope, turns: Sequence[NewTurn]) -> list[KnownMessage]:
         """Which of these messages of `scope.session` lie here, and what to call the others.
 
         Raises:
@@ -144,17 +144,17 @@ class TurnStore(ABC):
         """
 
     @abstractmethod
-    async def turns(self, scope: Scope, places: Sequence[int]) -> dict[int, Remembered]:
+    async def turns(self, scope: Scope, places: Sequence[int]) -> dict[int, RememberedTurn]:
         """The turns at these places; one that is not there, or is damaged, is left out."""
 
     @abstractmethod
-    async def recent(self, scope: Scope, *, limit: int, before: int = 0) -> list[Remembered]:
+    async def recent(self, scope: Scope, *, limit: int, before: int = 0) -> list[RememberedTurn]:
         """The last turns of `scope.session` in order, before a number if one is given."""
 
     @abstractmethod
     async def select(
         self, scope: Scope, wanted: TurnFilter, *, limit: int = 100, after: int = 0
-    ) -> list[tuple[int, Remembered]]:
+    ) -> list[tuple[int, RememberedTurn]]:
         """Turns that a filter means, with their places, in the order of remembering."""
 
     @abstractmethod
@@ -193,7 +193,7 @@ class SessionEnds(NamedTuple):
     """The ids of the messages that the session has."""
 
 
-def known_in(session: str, turns: Sequence[NewTurn], ends: SessionEnds) -> list[Known]:
+def known_in(session: str, turns: Sequence[NewTurn], ends: SessionEnds) -> list[KnownMessage]:
     """Return which messages a session has already, and the ids of the new ones.
 
     A client sends new messages, its whole history, or overlapping parts: messages without ids are
@@ -206,7 +206,7 @@ def known_in(session: str, turns: Sequence[NewTurn], ends: SessionEnds) -> list[
         id_ = next(ids, "") if not turn.id else turn.id if turn.id in ends.there else ""
         number += not id_
         named = id_ or turn.id or id_of(session, number, turn.print)
-        known.append(Known(named, bool(id_)))
+        known.append(KnownMessage(named, bool(id_)))
     return known
 
 
@@ -226,9 +226,9 @@ def _overlap(prints: Sequence[str], ends: SessionEnds) -> list[str]:
     return max(going_on, agreeing, key=len)
 
 
-def turn_of(scope: Scope, turn: NewTurn, number: int) -> Remembered:
+def turn_of(scope: Scope, turn: NewTurn, number: int) -> RememberedTurn:
     """A message with its place in the session."""
-    return Remembered(
+    return RememberedTurn(
         id=turn.id,
         session=scope.session,
         role=turn.role,

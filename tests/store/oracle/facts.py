@@ -19,7 +19,7 @@ from holdfast.store.fact_store import (
 )
 from holdfast.store.scope import Scope
 from holdfast.store.transfer import FactLine
-from holdfast.store.turn_store import Remembered
+from holdfast.store.turn_store import RememberedTurn
 
 
 @dataclass(eq=False)
@@ -174,7 +174,7 @@ class ModelFacts(FactStore):
         """Remove facts whose only source is a session; return their number."""
         return self._drop_sources(scope, lambda source: source.session == scope.session)
 
-    def drop_of_turns(self, scope: Scope, turns: Sequence[Remembered]) -> int:
+    def drop_of_turns(self, scope: Scope, turns: Sequence[RememberedTurn]) -> int:
         """Remove facts whose only sources are these turns; return their number."""
         gone = {(turn.session, turn.id) for turn in turns}
         return self._drop_sources(scope, lambda source: (source.session, source.ref) in gone)

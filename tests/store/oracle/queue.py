@@ -12,10 +12,10 @@ import msgspec
 
 from holdfast.store import queue, rules
 from holdfast.store.queue import (
+    AttemptEnd,
     Bell,
     Claim,
     Depth,
-    Ending,
     Job,
     JobQueue,
     NewJob,
@@ -228,7 +228,7 @@ class ModelQueue(JobQueue):
             row.lease_until = self._moment().ticks + lease_seconds
         return {row.job.id for row in rows}
 
-    async def settle(self, job: Job, ending: Ending) -> bool:
+    async def settle(self, job: Job, ending: AttemptEnd) -> bool:
         """Write down how an attempt ended."""
         row, now = self._held(job), self._moment()
         if row is None:

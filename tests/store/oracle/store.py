@@ -17,11 +17,11 @@ from holdfast.store.protocol import GRACE_SECONDS, Progress, Store
 from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     AuditEntry,
-    Cleaned,
+    CleanupResult,
     ClientKey,
     Content,
     Damage,
-    Erased,
+    ErasedRecords,
     RefInfo,
     SessionRecord,
     Stored,
@@ -340,12 +340,12 @@ class ModelStore:
         """Remove a session, its turns and the refs that only it used."""
         return (await self.erase_session(scope)).refs
 
-    async def erase_session(self, scope: Scope) -> Erased:
+    async def erase_session(self, scope: Scope) -> ErasedRecords:
         """Remove a session as `delete_session` does, and return the numbers of all its records."""
         rules.check_session(scope)
         return self._delete(scope)
 
-    def _delete(self, scope: Scope) -> Erased:
+    def _delete(self, scope: Scope) -> ErasedRecords:
         shelf = self._shelf(scope)
         only = [ref for ref in shelf.refs.values() if ref.uses == {scope.session}]
         for ref in only:
@@ -366,7 +366,7 @@ class ModelStore:
         records += self._journal.drop_of_session(scope)
         turns = shelf.turns.pop(scope.session, {})
         known = shelf.sessions.pop(scope.session, None) is not None
-        return Erased(sessions=int(known), turns=len(turns), refs=len(only), records=records)
+        return ErasedRecords(sessions=int(known), turns=len(turns), refs=len(only), records=records)
 
     # Usage, calibration, audit.
 
@@ -431,7 +431,7 @@ class ModelStore:
             progress(len(hashes), len(hashes))
         return []
 
-    async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
+    async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> CleanupResult:
         """Remove expired contents, and those of closed sessions."""
         cutoff = self._clock() - grace_seconds
         shelf = self._shelf(scope)
@@ -448,11 +448,11 @@ class ModelStore:
             shelf.drop_summaries_of(ref.sha256)
             if self._sweep(scope, ref.sha256):
                 contents, size = contents + 1, size + ref.size
-        return Cleaned(len(gone), contents, size)
+        return CleanupResult(len(gone), contents, size)
 
-    async def expire(self, scope: Scope, before: float) -> Erased:
+    async def expire(self, scope: Scope, before: float) -> ErasedRecords:
         """Remove the sessions last used before a time, and what no session has used since."""
-        shelf, erased = self._shelf(scope), Erased()
+        shelf, erased = self._shelf(scope), ErasedRecords()
         for record in list(shelf.sessions.values()):
             if record.updated_at < before:
                 erased += self._delete(scope.of(record.session))
@@ -460,7 +460,7 @@ class ModelStore:
             used = max(ref.written_at, ref.accessed_at or 0.0)
             if used < before and not ref.uses & shelf.sessions.keys():
                 self._drop(scope, ref)
-                erased += Erased(refs=1)
+                erased += ErasedRecords(refs=1)
         kept = shelf.sessions.keys()
         entries = len(shelf.audit)
         shelf.audit = [entry for entry in shelf.audit if entry.at >= before]
@@ -471,16 +471,16 @@ class ModelStore:
             + self._journal.expire(scope, before, kept)
             + (entries - len(shelf.audit))
         )
-        return erased + Erased(records=records)
+        return erased + ErasedRecords(records=records)
 
-    async def erase(self, scope: Scope) -> Erased:
+    async def erase(self, scope: Scope) -> ErasedRecords:
         """Remove every record of this user and workspace."""
         erased = await self.expire(scope, float("inf"))
         shelf = self._shelf(scope)
         records = len(shelf.summaries) + self._queue.erase(scope) + self._tools.erase(scope)
         self._shelves.pop((scope.workspace, scope.user))
         self._ledger.erase(scope)
-        return erased + Erased(records=records)
+        return erased + ErasedRecords(records=records)
 
     async def export(self, scope: Scope) -> AsyncIterator[bytes]:
         """Every record of the scope as lines of JSON."""

@@ -15,9 +15,9 @@ from holdfast.store.turn_store import (
     MOST_AT_ONCE,
     Changes,
     IndexedTurn,
-    Known,
+    KnownMessage,
     NewTurn,
-    Remembered,
+    RememberedTurn,
     SessionEnds,
     TurnFilter,
     TurnStore,
@@ -31,7 +31,7 @@ _STEM = 4
 @dataclass
 class _Row:
     place: int
-    turn: Remembered
+    turn: RememberedTurn
     print: str
     maker: str
     index: bytes
@@ -76,7 +76,7 @@ class ModelTurns(TurnStore):
     def _turns(self, scope: Scope) -> _Turns:
         return self._scopes.setdefault((scope.workspace, scope.user), _Turns())
 
-    async def known(self, scope: Scope, turns: Sequence[NewTurn]) -> list[Known]:
+    async def known(self, scope: Scope, turns: Sequence[NewTurn]) -> list[KnownMessage]:
         """Which of these messages lie here."""
         turn_store.check(scope, turns)
         session = self._turns(scope).of(scope.session)
@@ -108,7 +108,7 @@ class ModelTurns(TurnStore):
         held.changes = Changes(held.changes.added + added, held.changes.removed + remade)
         return added
 
-    def _insert(self, held: _Turns, turn: Remembered, made: tuple[str, str, bytes]) -> _Row:
+    def _insert(self, held: _Turns, turn: RememberedTurn, made: tuple[str, str, bytes]) -> _Row:
         self._last += 1
         row = held.rows[self._last] = _Row(self._last, turn, *made)
         return row
@@ -142,12 +142,12 @@ class ModelTurns(TurnStore):
             :limit
         ]
 
-    async def turns(self, scope: Scope, places: Sequence[int]) -> dict[int, Remembered]:
+    async def turns(self, scope: Scope, places: Sequence[int]) -> dict[int, RememberedTurn]:
         """The turns at these places."""
         rows = self._turns(scope).rows
         return {place: rows[place].turn for place in places if place in rows}
 
-    async def recent(self, scope: Scope, *, limit: int, before: int = 0) -> list[Remembered]:
+    async def recent(self, scope: Scope, *, limit: int, before: int = 0) -> list[RememberedTurn]:
         """The last turns of the session in order."""
         session = [
             row.turn
@@ -158,7 +158,7 @@ class ModelTurns(TurnStore):
 
     async def select(
         self, scope: Scope, wanted: TurnFilter, *, limit: int = 100, after: int = 0
-    ) -> list[tuple[int, Remembered]]:
+    ) -> list[tuple[int, RememberedTurn]]:
         """Turns that a filter means."""
         rows = (
             (row.place, row.turn)
@@ -214,7 +214,7 @@ class ModelTurns(TurnStore):
         return True
 
 
-def _is_meant(turn: Remembered, wanted: TurnFilter) -> bool:
+def _is_meant(turn: RememberedTurn, wanted: TurnFilter) -> bool:
     return (
         (wanted.ids is None or turn.id in wanted.ids)
         and (wanted.session is None or turn.session == wanted.session)

@@ -14,7 +14,7 @@ from tests.fitting.test_citing import chat, in_dialect, log
 from tests.provider.prompt_cache import PromptCache
 from tests.surfaces.proxy.harness import KEYS, ask, path_of, running_proxy
 from tests.surfaces.proxy.spoken import says, text
-from tests.surfaces.proxy.upstream import Spoken, Upstream
+from tests.surfaces.proxy.upstream import OfflineAnswer, Upstream
 from tests.wire.responses.streams import Script
 
 MODELS = {
@@ -65,13 +65,13 @@ def test_the_untouched_cost_is_what_the_run_costs_without_the_proxy(
     dialect: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers: list[Script] = []
-    truthful = Spoken.truthful
+    truthful = OfflineAnswer.truthful
 
-    def kept(self: Spoken, script: Script) -> Script:
+    def kept(self: OfflineAnswer, script: Script) -> Script:
         answers.append(truthful(self, script))
         return answers[-1]
 
-    monkeypatch.setattr(Spoken, "truthful", kept)
+    monkeypatch.setattr(OfflineAnswer, "truthful", kept)
     path = path_of(dialect)
     with Upstream() as upstream:
         upstream.always = says(text("It went well."))

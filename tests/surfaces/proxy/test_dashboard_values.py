@@ -16,8 +16,8 @@ from holdfast import errors
 from holdfast.engine.record import Line, Sides
 from holdfast.store.records import (
     Edit,
+    ReplacedMessage,
     SessionRecord,
-    Standing,
     Turn,
     TurnParts,
     TurnUsage,
@@ -336,7 +336,7 @@ def test_a_ref_is_explained_where_it_came_in_not_where_it_is_quoted() -> None:
     lines = (Line("cited", ("long",)), Line("marked", ("quoted",)))
     both = Sides(
         lines=lines,
-        standings={0: Standing(0, ("long",), (edit,))},
+        standings={0: ReplacedMessage(0, ("long",), (edit,))},
         frame="frame",
         patches=(),
         asked="",

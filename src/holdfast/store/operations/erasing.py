@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.store.operations import contents, facts, originals, sessions, turns
-from holdfast.store.records import Erased
+from holdfast.store.records import ErasedRecords
 from holdfast.store.scope import Scope
 from holdfast.store.statements import Operation, Runner, Statement, load
 
@@ -42,21 +42,21 @@ def owners() -> Operation[list[Scope]]:
     return [Scope(user, workspace) for workspace, user in rows]
 
 
-async def expire(runner: Runner, scope: Scope, before: float, now: float) -> Erased:
+async def expire(runner: Runner, scope: Scope, before: float, now: float) -> ErasedRecords:
     """Remove records last used before a time, in several transactions."""
-    erased = Erased()
+    erased = ErasedRecords()
     while part := await runner.write(_expire, scope, before, now):
         erased += part
     return erased
 
 
-async def erase(runner: Runner, scope: Scope, now: float) -> Erased:
+async def erase(runner: Runner, scope: Scope, now: float) -> ErasedRecords:
     """Remove everything that a user has: in parts, and then the rest in one transaction."""
     erased = await expire(runner, scope, _ALWAYS, now)
     return erased + await runner.write(_erase_rest, scope)
 
 
-def _expire(scope: Scope, before: float, now: float) -> Operation[Erased]:
+def _expire(scope: Scope, before: float, now: float) -> Operation[ErasedRecords]:
     """Remove a part; nothing removed means that none is left."""
     yield from contents.lock_to_remove(scope)
     erased = yield from _remove_old(scope, before, now)
@@ -65,31 +65,35 @@ def _expire(scope: Scope, before: float, now: float) -> Operation[Erased]:
     return erased
 
 
-def _remove_old(scope: Scope, before: float, now: float) -> Operation[Erased]:
+def _remove_old(scope: Scope, before: float, now: float) -> Operation[ErasedRecords]:
     names = yield _sql.old_sessions(scope, before=before, limit=SESSIONS_AT_ONCE)
     if names:
-        erased = Erased()
+        erased = ErasedRecords()
         for (name,) in names:
             erased += yield from sessions.delete(scope.of(name), now)
         return erased
     numbers = yield _sql.old_refs(scope, before=before, limit=RECORDS_AT_ONCE)
     if numbers:
         rows = yield from originals.with_numbers(scope, [number for (number,) in numbers])
-        return Erased(refs=(yield from originals.drop(scope, rows, now)))
+        return ErasedRecords(refs=(yield from originals.drop(scope, rows, now)))
     places = yield _sql.old_turns(scope, before=before, limit=RECORDS_AT_ONCE)
     if places:
-        return Erased(records=(yield from turns.expire(scope, [place for (place,) in places])))
+        return ErasedRecords(
+            records=(yield from turns.expire(scope, [place for (place,) in places]))
+        )
     ids = yield _sql.old_facts(scope, before=before, limit=RECORDS_AT_ONCE)
     if ids:
-        return Erased(records=(yield from facts.remove(scope, [fact_id for (fact_id,) in ids])))
+        return ErasedRecords(
+            records=(yield from facts.remove(scope, [fact_id for (fact_id,) in ids]))
+        )
     for statement in (_sql.remove_old_answers, _sql.remove_old_entries, _sql.remove_old_audit):
         removed = yield statement(scope, before=before, limit=RECORDS_AT_ONCE)
         if removed:
-            return Erased(records=len(removed))
-    return Erased()
+            return ErasedRecords(records=len(removed))
+    return ErasedRecords()
 
 
-def _erase_rest(scope: Scope) -> Operation[Erased]:
+def _erase_rest(scope: Scope) -> Operation[ErasedRecords]:
     """Remove everything else that a user has, and contents that nobody refers to."""
     yield from contents.lock_to_remove(scope)
     yield _sql.count_removal(scope)
@@ -98,7 +102,7 @@ def _erase_rest(scope: Scope) -> Operation[Erased]:
     for table, statement in _CLEAR.items():
         ((removed[table],),) = yield statement(scope)
     yield from contents.sweep_all(scope)
-    return Erased(
+    return ErasedRecords(
         sessions=removed["sessions"],
         turns=removed["turns"],
         refs=removed["refs"],

@@ -12,10 +12,10 @@ from holdfast.store import queue
 from holdfast.store.operations import originals, pages, summaries
 from holdfast.store.operations.job_claims import JobSelection, JobTime, job_of, take
 from holdfast.store.queue import (
+    AttemptEnd,
     Bell,
     Claim,
     Depth,
-    Ending,
     Job,
     JobQueue,
     NewJob,
@@ -101,7 +101,7 @@ class SqlJobQueue(JobQueue):
 
         return await self._runner.write_one(work)
 
-    async def settle(self, job: Job, ending: Ending) -> bool:
+    async def settle(self, job: Job, ending: AttemptEnd) -> bool:
         """Record how an attempt ended; return whether it was the caller's to end."""
         made = None if ending.summary is None else summaries.values_of(ending.summary)
 

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.store import rules
 from holdfast.store.operations import contents, facts, journal, originals, turns
 from holdfast.store.queue import session_quota
-from holdfast.store.records import ClientKey, Erased, SessionRecord
+from holdfast.store.records import ClientKey, ErasedRecords, SessionRecord
 from holdfast.store.scope import Scope
 from holdfast.store.statements import Operation, Rows, Values, load
 from holdfast.store.transfer import PAGE, CalibrationLine, LinkLine, Page, SessionLine
@@ -99,7 +99,7 @@ def close(scope: Scope, now: float) -> Operation[None]:
         yield from save(scope, rules.closed(scope.session, now))
 
 
-def delete(scope: Scope, now: float) -> Operation[Erased]:
+def delete(scope: Scope, now: float) -> Operation[ErasedRecords]:
     """Remove a session with all that is its own, under the lock to remove."""
     only = yield from originals.only_of_session(scope)
     refs = yield from originals.drop(scope, only, now)
@@ -115,10 +115,10 @@ def delete(scope: Scope, now: float) -> Operation[Erased]:
     records += yield from turns.drop_of_session(scope)
     records += yield from facts.drop_of_session(scope)
     records += yield from journal.drop_of_session(scope)
-    return Erased(sessions=len(removed), turns=len(turn_rows), refs=refs, records=records)
+    return ErasedRecords(sessions=len(removed), turns=len(turn_rows), refs=refs, records=records)
 
 
-def delete_whole(scope: Scope, now: float) -> Operation[Erased]:
+def delete_whole(scope: Scope, now: float) -> Operation[ErasedRecords]:
     """Remove a session with all that is its own."""
     yield from contents.lock_to_remove(scope)
     return (yield from delete(scope, now))

@@ -32,11 +32,11 @@ from holdfast.store.protocol import GRACE_SECONDS, Progress
 from holdfast.store.queue import JobQueue
 from holdfast.store.records import (
     AuditEntry,
-    Cleaned,
+    CleanupResult,
     ClientKey,
     Content,
     Damage,
-    Erased,
+    ErasedRecords,
     RefInfo,
     SessionRecord,
     Stored,
@@ -188,7 +188,7 @@ class SqlStore(ABC):
         """Remove a session, its turns and the refs that only it used."""
         return (await self.erase_session(scope)).refs
 
-    async def erase_session(self, scope: Scope) -> Erased:
+    async def erase_session(self, scope: Scope) -> ErasedRecords:
         """Remove a session as `delete_session` does, and return the numbers of all its records."""
         rules.check_session(scope)
         return await self._runner.remove(
@@ -232,25 +232,25 @@ class SqlStore(ABC):
             damages += await table.verify(self._runner, scope)
         return damages
 
-    async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
+    async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> CleanupResult:
         """Remove expired contents and those that only closed sessions used."""
         await self._runner.write_one(answers.remove_expired, scope, self._clock())
         await self._runner.write_one(summaries.remove_expired, scope, self._clock())
         return await upkeep.clean(self._runner, scope, self._clock, grace_seconds)
 
-    async def expire(self, scope: Scope, before: float) -> Erased:
+    async def expire(self, scope: Scope, before: float) -> ErasedRecords:
         """Remove the sessions last used before a time, and what no session has used since."""
         return await erasing.expire(self._runner, scope, before, self._clock())
 
-    async def erase(self, scope: Scope) -> Erased:
+    async def erase(self, scope: Scope) -> ErasedRecords:
         """Remove every record of this user and workspace."""
         erased = await erasing.erase(self._runner, scope, self._clock())
         self._scrub_soon()
         return erased
 
-    async def erase_all(self) -> Erased:
+    async def erase_all(self) -> ErasedRecords:
         """Remove every record of everyone."""
-        erased = Erased()
+        erased = ErasedRecords()
         for scope in await self._runner.fetch(erasing.owners):
             erased += await erasing.erase(self._runner, scope, self._clock())
         self._scrub_soon()

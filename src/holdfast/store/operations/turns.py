@@ -20,9 +20,9 @@ from holdfast.store.turn_store import (
     MOST_AT_ONCE,
     Changes,
     IndexedTurn,
-    Known,
+    KnownMessage,
     NewTurn,
-    Remembered,
+    RememberedTurn,
     SessionEnds,
     TurnFilter,
     TurnStore,
@@ -44,7 +44,7 @@ class SqlTurnStore(TurnStore):
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
 
-    async def known(self, scope: Scope, turns: Sequence[NewTurn]) -> list[Known]:
+    async def known(self, scope: Scope, turns: Sequence[NewTurn]) -> list[KnownMessage]:
         """Return which of these messages are stored, and the ids of the others."""
         turn_store.check(scope, turns)
         return await self._runner.fetch(_known, scope, turns)
@@ -91,18 +91,18 @@ class SqlTurnStore(TurnStore):
 
         return await self._runner.fetch(work)
 
-    async def turns(self, scope: Scope, places: Sequence[int]) -> dict[int, Remembered]:
+    async def turns(self, scope: Scope, places: Sequence[int]) -> dict[int, RememberedTurn]:
         """Return the turns at these places."""
 
-        def work() -> Operation[dict[int, Remembered]]:
+        def work() -> Operation[dict[int, RememberedTurn]]:
             return dict(_placed((yield _sql.at_places(scope, places=places))))
 
         return await self._runner.fetch(work)
 
-    async def recent(self, scope: Scope, *, limit: int, before: int = 0) -> list[Remembered]:
+    async def recent(self, scope: Scope, *, limit: int, before: int = 0) -> list[RememberedTurn]:
         """Return the last turns of the session in order."""
 
-        def work() -> Operation[list[Remembered]]:
+        def work() -> Operation[list[RememberedTurn]]:
             rows = yield _sql.recent(scope, before=before, limit=max(limit, 0))
             return [turn for row in reversed(rows) if (turn := _turn(row)) is not None]
 
@@ -110,10 +110,10 @@ class SqlTurnStore(TurnStore):
 
     async def select(
         self, scope: Scope, wanted: TurnFilter, *, limit: int = 100, after: int = 0
-    ) -> list[tuple[int, Remembered]]:
+    ) -> list[tuple[int, RememberedTurn]]:
         """Return the turns that pass a filter, with their places."""
 
-        def work() -> Operation[list[tuple[int, Remembered]]]:
+        def work() -> Operation[list[tuple[int, RememberedTurn]]]:
             rows = yield _sql.filtered(
                 scope,
                 after=after,
@@ -184,13 +184,13 @@ def _query(scope: Scope, words: Sequence[str]) -> str:
 # --- reading -------------------------------------------------------------------------------------
 
 
-def _turn(row: Row) -> Remembered | None:
+def _turn(row: Row) -> RememberedTurn | None:
     """Return a turn; None if its content is damaged."""
     content = _content(row[7:])
     if content is None:
         return None
     id_, session, role, at, name, number, tokens = row[:7]
-    return Remembered(
+    return RememberedTurn(
         id=id_,
         session=session,
         role=role,
@@ -202,7 +202,7 @@ def _turn(row: Row) -> Remembered | None:
     )
 
 
-def _placed(rows: Rows) -> list[tuple[int, Remembered]]:
+def _placed(rows: Rows) -> list[tuple[int, RememberedTurn]]:
     return [(row[0], turn) for row in rows if (turn := _turn(row[1:])) is not None]
 
 
@@ -211,7 +211,7 @@ def _indexed(rows: Rows) -> list[IndexedTurn]:
     return [IndexedTurn(**dict(zip(names, row, strict=True))) for row in rows]
 
 
-def _known(scope: Scope, turns: Sequence[NewTurn]) -> Operation[list[Known]]:
+def _known(scope: Scope, turns: Sequence[NewTurn]) -> Operation[list[KnownMessage]]:
     first = yield _sql.first(scope, limit=len(turns))
     last = yield _sql.last(scope, limit=len(turns))
     given = [turn.id for turn in turns if turn.id]
@@ -271,7 +271,7 @@ def _add(scope: Scope, turns: Sequence[NewTurn], bodies: Sequence[Values]) -> Op
 
 
 def _insert(
-    scope: Scope, turn: Remembered, body: Values, made: tuple[str, str, bytes]
+    scope: Scope, turn: RememberedTurn, body: Values, made: tuple[str, str, bytes]
 ) -> Operation[bool]:
     """Write a turn with its print, maker and index; return whether there was none of its id."""
     print_, maker, index = made

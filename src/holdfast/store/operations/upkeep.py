@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from holdfast.store.operations import contents, originals
 from holdfast.store.protocol import Progress
-from holdfast.store.records import Cleaned, Damage, StoreStats
+from holdfast.store.records import CleanupResult, Damage, StoreStats
 from holdfast.store.scope import Scope
 from holdfast.store.statements import Operation, Runner, load
 
@@ -77,7 +77,7 @@ def _check(scope: Scope, after: str) -> Operation[_Checked]:
 
 async def clean(
     runner: Runner, scope: Scope, clock: Callable[[], float], grace_seconds: float
-) -> Cleaned:
+) -> CleanupResult:
     """Remove contents that are stale or that closed sessions left, in parts that are each whole.
 
     They are looked for by a reader, which keeps nobody from writing, and judged again when they are
@@ -85,11 +85,11 @@ async def clean(
     """
     now = clock()
     cutoff = now - grace_seconds
-    cleaned = Cleaned(0, 0, 0)
+    cleaned = CleanupResult(0, 0, 0)
     after = 0
     while numbers := await runner.fetch(_candidates, scope, cutoff, after):
         part = await runner.write(_clean, scope, numbers, cutoff, now)
-        cleaned = Cleaned(
+        cleaned = CleanupResult(
             cleaned.refs + part.refs, cleaned.contents + part.contents, cleaned.bytes + part.bytes
         )
         after = numbers[-1]
@@ -101,10 +101,10 @@ def _candidates(scope: Scope, cutoff: float, after: int) -> Operation[list[int]]
     return [number for (number,) in rows]
 
 
-def _clean(scope: Scope, numbers: list[int], cutoff: float, now: float) -> Operation[Cleaned]:
+def _clean(scope: Scope, numbers: list[int], cutoff: float, now: float) -> Operation[CleanupResult]:
     """Remove the contents of those refs that still may go; `info` still knows the refs."""
     yield from contents.lock_to_remove(scope)
     rows = yield _sql.still_candidates(scope, cutoff=cutoff, numbers=numbers)
     removed = yield from originals.with_numbers(scope, [number for (number,) in rows])
     sizes = yield from originals.remove_contents(scope, removed, now)
-    return Cleaned(len(removed), len(sizes), sum(sizes))
+    return CleanupResult(len(removed), len(sizes), sum(sizes))

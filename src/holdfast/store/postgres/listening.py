@@ -12,7 +12,7 @@ from holdfast.store.postgres import failures
 from holdfast.store.postgres.database import Connection, Database
 
 
-class Listening:
+class NotificationListener:
     """Rings when somebody notifies a channel."""
 
     def __init__(self, database: Database, channel: str, ring: Callable[[], None]) -> None:

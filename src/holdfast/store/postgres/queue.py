@@ -8,7 +8,7 @@ from collections.abc import Callable
 from holdfast.store.operations.job_claims import InFunction, JobTime
 from holdfast.store.operations.jobs import JobClock, SqlJobQueue
 from holdfast.store.postgres.database import Database
-from holdfast.store.postgres.listening import Listening
+from holdfast.store.postgres.listening import NotificationListener
 from holdfast.store.statements import Operation, Runner
 
 
@@ -31,7 +31,7 @@ class PostgresQueue(SqlJobQueue):
 
     def __init__(self, database: Database, runner: Runner, clock: Callable[[], float]) -> None:
         super().__init__(runner, ServerClock(clock), InFunction())
-        self._listening = Listening(database, "holdfast_jobs", self._bell.ring)
+        self._listening = NotificationListener(database, "holdfast_jobs", self._bell.ring)
 
     async def wait(self, seconds: float) -> None:
         """Return once jobs may have been queued; without a server, when the time is over."""

@@ -24,7 +24,7 @@ MOST_TOGETHER = 256
 _T = TypeVar("_T")
 
 
-class Queued(NamedTuple):
+class QueuedWork(NamedTuple):
     """A job, and who waits for it."""
 
     job: Job[Any]
@@ -45,7 +45,7 @@ class _Closable(Protocol):
 
 
 _Db = TypeVar("_Db", bound=_Closable)
-Work = Callable[[_Db, list[Queued]], list[Outcome]]
+Work = Callable[[_Db, list[QueuedWork]], list[Outcome]]
 """Runs a batch of jobs; returns errors, and raises none."""
 
 
@@ -58,7 +58,7 @@ class Lane(Generic[_Db]):
         self._where = where
         self._breaker = breaker
         """Ends the wait for a job at the deadline of whoever waits."""
-        self._queue: queue.SimpleQueue[Queued | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[QueuedWork | None] = queue.SimpleQueue()
         self._closed = False
         self._closing = threading.Lock()
         """Held while queueing and closing: nothing is queued after the end."""
@@ -74,7 +74,7 @@ class Lane(Generic[_Db]):
             # A thread does not come along into a forked process: nobody would ever do the job.
             if self._closed or not self._thread.is_alive():
                 raise closed(self._where)
-            self._queue.put(Queued(job, future))
+            self._queue.put(QueuedWork(job, future))
         if self._breaker is not None:
             self._breaker.bound(future, _leave_to_the_lane)
         return future
@@ -106,14 +106,14 @@ class Lane(Generic[_Db]):
             del first, together  # nothing is held while the thread waits for the next job
         db.close()
 
-    def _outcomes(self, db: _Db, work: Work[_Db], together: list[Queued]) -> list[Outcome]:
+    def _outcomes(self, db: _Db, work: Work[_Db], together: list[QueuedWork]) -> list[Outcome]:
         """Run a job, and the jobs that wait after it, which are added to `together`."""
         self._take_waiting(together)
         # A cancelled or expired caller was told that nothing was stored.
         wanted = [item for item in together if not item.future.done()]
         return work(db, wanted) if wanted else []
 
-    def _take_waiting(self, together: list[Queued]) -> None:
+    def _take_waiting(self, together: list[QueuedWork]) -> None:
         """Take the jobs that wait, without waiting for one."""
         while len(together) < MOST_TOGETHER:
             try:

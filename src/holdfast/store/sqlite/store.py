@@ -21,14 +21,14 @@ from holdfast.store.operations.jobs import SqlJobQueue
 from holdfast.store.operations.store import SqlStore
 from holdfast.store.protocol import GRACE_SECONDS
 from holdfast.store.records import (
-    Cleaned,
+    CleanupResult,
 )
 from holdfast.store.scope import Scope
 from holdfast.store.sqlite import scrubbing
 from holdfast.store.sqlite.driver import BUSY_SECONDS, Job
 from holdfast.store.sqlite.memory import MemoryDatabase
 from holdfast.store.sqlite.running import SqliteRunner
-from holdfast.store.sqlite.ticking import Ticking
+from holdfast.store.sqlite.ticking import FileClock
 from holdfast.store.sqlite.writer import Database, FileDatabase
 
 _T = TypeVar("_T")
@@ -44,7 +44,7 @@ class SqliteStore(SqlStore):
         self._readers = readers = database.readers
         runner = SqliteRunner(writer, readers)
         # Workers of other processes find queued jobs only when they look the next time.
-        jobs = SqlJobQueue(runner, Ticking.of(clock), OneByOne())
+        jobs = SqlJobQueue(runner, FileClock.of(clock), OneByOne())
         super().__init__(runner, clock, jobs)
 
     @classmethod
@@ -79,7 +79,7 @@ class SqliteStore(SqlStore):
         await self._runner.look(sessions.read_any)
         await self._write(_check_writable)
 
-    async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> Cleaned:
+    async def gc(self, scope: Scope, *, grace_seconds: float = GRACE_SECONDS) -> CleanupResult:
         """Remove expired contents, and those of closed sessions."""
         cleaned = await super().gc(scope, grace_seconds=grace_seconds)
         while not await self._write(scrubbing.shrink):

@@ -24,7 +24,7 @@ _EVERYBODY = Scope()
 _sql = load("jobs")
 
 
-class Ticking(JobClock):
+class FileClock(JobClock):
     """Tells now, on both clocks."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Ticking(JobClock):
         self._boot = boot
 
     @classmethod
-    def of(cls, wall: Callable[[], float]) -> Ticking:
+    def of(cls, wall: Callable[[], float]) -> FileClock:
         """The kernel's seconds beside the time of day; a clock of the caller's own is both."""
         if wall is not time.time or not hasattr(time, "CLOCK_BOOTTIME"):
             return cls(wall, None, "")

@@ -26,7 +26,7 @@ from holdfast.store.sqlite.driver import (
     secret_beside,
 )
 from holdfast.store.sqlite.file import FileConnection, StoreFile
-from holdfast.store.sqlite.lane import Lane, Outcome, Queued, closed
+from holdfast.store.sqlite.lane import Lane, Outcome, QueuedWork, closed
 
 READERS = 4
 
@@ -155,7 +155,7 @@ class FileWriter:
         self._lane.close()
         self._file.close()
 
-    def _written(self, db: FileConnection, together: list[Queued]) -> list[Outcome]:
+    def _written(self, db: FileConnection, together: list[QueuedWork]) -> list[Outcome]:
         try:
             results = _in_one_transaction(db.use(), [item.job for item in together])
             self._file.check_commit()
@@ -230,10 +230,10 @@ class FileReaders:
         """
         return await self._looks.submit(job)
 
-    def _looked(self, db: FileConnection, together: list[Queued]) -> list[Outcome]:
+    def _looked(self, db: FileConnection, together: list[QueuedWork]) -> list[Outcome]:
         return [self._outcome(db, item) for item in together]
 
-    def _outcome(self, db: FileConnection, item: Queued) -> Outcome:
+    def _outcome(self, db: FileConnection, item: QueuedWork) -> Outcome:
         try:
             return Outcome(item.future, item.job(db.use()))
         except BaseException as error:  # noqa: BLE001 - whoever waits must be told

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from holdfast.errors import HoldfastError
 from holdfast.store import Scope, Store
-from holdfast.store.records import Erased
+from holdfast.store.records import ErasedRecords
 
 from ._context import OUTPUT, STORE, CommandContext, shared_options
 from ._output import counted, remark
@@ -55,7 +55,7 @@ def erase(
     if not yes:
         _ask(_meant(session, tenant))
 
-    async def work(opened: Store) -> tuple[Erased, bool]:
+    async def work(opened: Store) -> tuple[ErasedRecords, bool]:
         if everything:
             erased = await opened.erase_all()
         elif session:
@@ -78,7 +78,7 @@ def erase(
         fail_to_overwrite()
 
 
-def described(erased: Erased) -> str:
+def described(erased: ErasedRecords) -> str:
     """Return the numbers of erased records."""
     sessions, requests = counted(erased.sessions, "session"), counted(erased.turns, "request")
     refs, records = counted(erased.refs, "ref"), counted(erased.records, "other record")
@@ -95,8 +95,8 @@ def fail_to_overwrite() -> NoReturn:
     raise typer.Exit(1)
 
 
-async def _erase_session(store: Store, scopes: list[Scope], session: str) -> Erased:
-    erased = Erased()
+async def _erase_session(store: Store, scopes: list[Scope], session: str) -> ErasedRecords:
+    erased = ErasedRecords()
     for scope in scopes:
         erased += await store.erase_session(scope.of(session))
     return erased

@@ -15,7 +15,7 @@ from holdfast.errors import HoldfastError
 from holdfast.memory import Passage, RecallResult
 from holdfast.models.embedding import recall_embedder
 from holdfast.store import Store
-from holdfast.store.turn_store import Remembered
+from holdfast.store.turn_store import RememberedTurn
 
 from ._context import OUTPUT, WORKSPACE, CommandContext, YesOption, shared_options
 from ._output import counted, one_line, remark, remark_removal, table
@@ -94,7 +94,7 @@ def forget(
             "no turns are named", where="holdfast memory forget", fix="Give ids or --session NAME."
         )
 
-    async def work(opened: Store) -> list[Remembered]:
+    async def work(opened: Store) -> list[RememberedTurn]:
         engine = Holdfast(opened, context.scope)
         return await engine.forget_turns(ids=ids or None, session=session or None, preview=not yes)
 

@@ -23,7 +23,7 @@ from holdfast.jobs.sweeping import close_idle
 from holdfast.store import Scope, Store
 from holdfast.store.opening import FILE_NAME
 from holdfast.store.protocol import GRACE_SECONDS
-from holdfast.store.records import Cleaned, Damage, Erased, StoreStats
+from holdfast.store.records import CleanupResult, Damage, ErasedRecords, StoreStats
 from holdfast.store.rules import MEMORY_URL
 
 from ._context import OUTPUT, STORE, TENANT, WORKSPACE, CommandContext, shared_options
@@ -250,8 +250,8 @@ def gc(
     """
     days = context.settings.retain_days if retain_days is None else retain_days
 
-    async def work(opened: Store) -> tuple[Cleaned, Erased, bool]:
-        parts, erased = [], Erased()
+    async def work(opened: Store) -> tuple[CleanupResult, ErasedRecords, bool]:
+        parts, erased = [], ErasedRecords()
         for scope in await context.scopes(opened):
             if days:
                 erased += await opened.expire(scope, time.time() - days * 86_400)
@@ -259,7 +259,9 @@ def gc(
                 await close_idle(opened, scope, time.time() - idle_days * 86_400)
             parts.append(await opened.gc(scope, grace_seconds=grace))
         is_overwritten = await opened.scrub(whole=overwrite)
-        cleaned = Cleaned(*(sum(amounts) for amounts in zip(*map(astuple, parts), strict=True)))
+        cleaned = CleanupResult(
+            *(sum(amounts) for amounts in zip(*map(astuple, parts), strict=True))
+        )
         return cleaned, erased, is_overwritten
 
     cleaned, erased, is_overwritten = context.run(work)

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from holdfast.answer_cache import Answer, GivenAnswer, Signed, sign
+from holdfast.answer_cache import Answer, GivenAnswer, SignedRequest, sign
 from holdfast.answer_cache.records import Form
 from holdfast.answer_cache.signing import answer_id
 from holdfast.budget.usage import reported_usage
@@ -74,7 +74,7 @@ class AnswerReuse:
         self._scope = engine.scope
         self._answers = engine.answers
         self._workers = engine.workers
-        self._signed: Signed | None = None
+        self._signed: SignedRequest | None = None
         """Set if the answer is to be kept."""
         self._alike = False
         self._form: Form = "whole"
@@ -112,7 +112,7 @@ class AnswerReuse:
             self._incoming.seen.store_failed_with(error)
             return None
 
-    async def _found(self, signed: Signed) -> Answer | None:
+    async def _found(self, signed: SignedRequest) -> Answer | None:
         answer = await self._get(signed)
         if answer is not None:
             return answer
@@ -122,7 +122,7 @@ class AnswerReuse:
             return None
         return await self._get(signed) if await self._answers.flights.joined(key) else None
 
-    async def _get(self, signed: Signed) -> Answer | None:
+    async def _get(self, signed: SignedRequest) -> Answer | None:
         answer = await self._answers.get(signed.prompt, signed.signature, alike=self._alike)
         if answer is None or not _can_be_written(answer.given, self._form):
             return None
@@ -151,7 +151,7 @@ class AnswerReuse:
         where = ",".join(f"{target.upstream.url} {target.model}" for target in asked)
         return (model, where, repr(meant), repr(changing))
 
-    def _may_share(self, signed: Signed) -> bool:
+    def _may_share(self, signed: SignedRequest) -> bool:
         if self._answers.unlike_because:
             if self._incoming.switches.answers == "semantic":
                 self.warnings = (self._answers.unlike_because,)
@@ -215,7 +215,7 @@ class AnswerReuse:
         self._service.later(self._keeping(signed, given, refs, session), self._faults)
 
     async def _keeping(
-        self, signed: Signed, given: GivenAnswer, refs: Sequence[str], session: str
+        self, signed: SignedRequest, given: GivenAnswer, refs: Sequence[str], session: str
     ) -> None:
         kept = False
         try:
