@@ -20,7 +20,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from holdfast.upstream.network import HttpSending, Reply
+from holdfast.upstream.network import HttpSending, UpstreamReply
 
 NUMBER = "x-try"
 """The header with the number of a request: the proxy forwards unknown headers."""
@@ -67,7 +67,7 @@ class Account(HttpSending):
         body: bytes | AsyncIterator[bytes],
         *,
         raw: bool = False,
-    ) -> AsyncIterator[Reply]:
+    ) -> AsyncIterator[UpstreamReply]:
         """Answer a request, bill it, and record objects of other tenants that it reached."""
         del raw
         if not isinstance(body, bytes):
@@ -92,7 +92,7 @@ class Account(HttpSending):
         for _ in range(self.chance.randrange(6)):
             await asyncio.sleep(0)
 
-    def _reply(self, method: str, path: str, tenant: str, pairs: Any) -> Reply:
+    def _reply(self, method: str, path: str, tenant: str, pairs: Any) -> UpstreamReply:
         last = _last(pairs)
         for name in {*_strings(pairs), *path.split("/"), "/".join(path.split("/")[-2:])}:
             known = self._known(name)
@@ -121,7 +121,7 @@ class Account(HttpSending):
         self.owner[name] = tenant
         return {"name": name} if kind == "cachedcontents" else {"id": name, "object": kind}
 
-    def _answered(self, path: str, tenant: str, body: dict[str, Any]) -> Reply:
+    def _answered(self, path: str, tenant: str, body: dict[str, Any]) -> UpstreamReply:
         held = self.held.get(str(body.get("previous_response_id")), 0)
         taken = 1 + json.dumps(body).count("word") + held
         output = 0 if "embed" in path or "rerank" in path else self._length(body)
@@ -240,7 +240,7 @@ class _Piece:
             yield piece
 
 
-def _whole(status: int, value: Mapping[str, Any]) -> Reply:
+def _whole(status: int, value: Mapping[str, Any]) -> UpstreamReply:
     return _Piece(status, json.dumps(value).encode())
 
 

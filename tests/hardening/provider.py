@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from holdfast.upstream.network import HttpSending, Reply
+from holdfast.upstream.network import HttpSending, UpstreamReply
 from tests.hardening.shapes import refused
 from tests.provider.request import Got
 from tests.surfaces.proxy.gatekeeper import error
@@ -54,7 +54,7 @@ class Provider(HttpSending):
         body: bytes | AsyncIterator[bytes],
         *,
         raw: bool = False,
-    ) -> AsyncIterator[Reply]:
+    ) -> AsyncIterator[UpstreamReply]:
         """Judge a request, and answer it."""
         del raw
         if not isinstance(body, bytes):  # what only passes through comes in pieces

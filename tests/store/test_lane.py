@@ -15,7 +15,7 @@ import pytest
 from holdfast.errors import StoreError, StoreUnavailableError
 from holdfast.store.deadline import Breaker
 from holdfast.store.sqlite.file import StoreFile
-from holdfast.store.sqlite.lane import MOST_TOGETHER, Lane, Outcome, QueuedWork
+from holdfast.store.sqlite.lane import MOST_TOGETHER, Lane, QueuedWork, WorkOutcome
 from holdfast.store.sqlite.writer import FileReaders
 
 
@@ -32,8 +32,8 @@ class Gate:
         return "through"
 
 
-def _each(db: apsw.Connection, together: list[QueuedWork]) -> list[Outcome]:
-    return [Outcome(item.future, item.job(db)) for item in together]
+def _each(db: apsw.Connection, together: list[QueuedWork]) -> list[WorkOutcome]:
+    return [WorkOutcome(item.future, item.job(db)) for item in together]
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_who_waits_together_is_told_in_one_step_and_in_order(lane: Lane[apsw.Con
     asyncio.run(main())
 
 
-def _no_memory(*_: object) -> list[Outcome]:
+def _no_memory(*_: object) -> list[WorkOutcome]:
     raise MemoryError
 
 

@@ -25,7 +25,7 @@ from holdfast.store import Content, Scope
 from holdfast.store.operations import contents, originals
 from holdfast.store.postgres import failures, text
 from holdfast.store.postgres.address import without_password
-from holdfast.store.postgres.database import Database, connect
+from holdfast.store.postgres.database import ConnectionPool, connect
 from holdfast.store.postgres.migrate import migrate, scripts
 from holdfast.store.postgres.queue import PostgresQueue
 from holdfast.store.postgres.running import run
@@ -49,7 +49,9 @@ PASSWORD = "correct-horse"
 REFS = load("originals")
 
 
-def with_database(url: str, work: Callable[[Database], Awaitable[Any]], **options: Any) -> Any:
+def with_database(
+    url: str, work: Callable[[ConnectionPool], Awaitable[Any]], **options: Any
+) -> Any:
     async def main() -> Any:
         database = await connect(url, **options)
         try:
@@ -114,7 +116,7 @@ def test_two_texts_never_become_one(one: str, other: str) -> None:
 def test_text_travels_through_the_server_unchanged(postgres_url: str) -> None:
     values = ["", "plain", "zero \0 inside", "lone \ud83d surrogate", "\uffff0000", "💡é"]
 
-    async def echo(database: Database) -> list[str]:
+    async def echo(database: ConnectionPool) -> list[str]:
         return [(await database.fetch("SELECT $1::text AS v", value))[0]["v"] for value in values]
 
     assert with_database(postgres_url, echo) == values
@@ -167,7 +169,7 @@ def test_a_wrong_password_is_told_from_an_absent_server(
         asyncio.run(postgres_server.execute("DROP ROLE guarded"))
 
 
-async def _shown(database: Database) -> str:
+async def _shown(database: ConnectionPool) -> str:
     return f"{database.url} {database!r} {vars(database)!r}"
 
 
@@ -192,7 +194,7 @@ def test_a_read_only_database_is_unavailable(postgres_url: str) -> None:
 
 
 def test_the_pool_never_opens_more_connections_than_it_may(postgres_url: str) -> None:
-    async def many(database: Database) -> int:
+    async def many(database: ConnectionPool) -> int:
         sql = "SELECT pg_backend_pid() AS pid, pg_sleep(0.01)"
         rows = await asyncio.gather(*(database.fetch(sql) for _ in range(12)))
         return len({row[0]["pid"] for row in rows})
@@ -201,7 +203,7 @@ def test_the_pool_never_opens_more_connections_than_it_may(postgres_url: str) ->
 
 
 def test_a_pool_outlives_its_server(postgres_server: Server, postgres_url: str) -> None:
-    async def work(database: Database) -> None:
+    async def work(database: ConnectionPool) -> None:
         await asyncio.gather(*(database.fetch("SELECT pg_sleep(0.01)") for _ in range(4)))
         postgres_server.kill()
         try:
@@ -228,7 +230,7 @@ def test_work_is_done_again_on_a_new_connection_when_the_old_one_was_cut(
         await connection.execute("INSERT INTO counted VALUES (2)")
         return 7
 
-    async def work(database: Database) -> list[int]:
+    async def work(database: ConnectionPool) -> list[int]:
         await database.transact(lambda c: c.execute("CREATE TABLE counted (n int)"))
         assert await database.transact(half_done) == 7
         return [row["n"] for row in await database.fetch("SELECT n FROM counted ORDER BY n")]
@@ -237,7 +239,7 @@ def test_work_is_done_again_on_a_new_connection_when_the_old_one_was_cut(
 
 
 def test_writers_that_lock_each_other_out_both_finish(postgres_url: str) -> None:
-    async def work(database: Database) -> list[int]:
+    async def work(database: ConnectionPool) -> list[int]:
         await database.transact(
             lambda c: c.execute("CREATE TABLE t (id int, n int); INSERT INTO t VALUES (1,0),(2,0)")
         )
@@ -270,7 +272,7 @@ def test_the_words_of_the_server_stay_out_of_errors(postgres_url: str) -> None:
 
 
 def test_a_closed_store_says_so(postgres_url: str) -> None:
-    async def work(database: Database) -> None:
+    async def work(database: ConnectionPool) -> None:
         await database.close()
         with pytest.raises(StoreError, match="closed"):
             await database.fetch("SELECT 1")
@@ -301,7 +303,7 @@ def test_every_migration_has_a_number_of_its_own() -> None:
 
 
 def test_a_store_of_a_newer_version_is_left_alone(postgres_url: str) -> None:
-    async def work(database: Database) -> None:
+    async def work(database: ConnectionPool) -> None:
         await migrate(database)
         newer = "INSERT INTO holdfast.migrations (number) VALUES (9999)"
         await database.transact(lambda c: c.execute(newer))
@@ -317,7 +319,7 @@ def test_a_migration_that_fails_leaves_nothing_behind(
     broken = scripts() | {9000: "CREATE TABLE holdfast.half (n int); SELECT 1/0;"}
     monkeypatch.setattr("holdfast.store.postgres.migrate.scripts", lambda: broken)
 
-    async def work(database: Database) -> Any:
+    async def work(database: ConnectionPool) -> Any:
         with pytest.raises(StoreError):
             await migrate(database)
         return (await database.fetch("SELECT to_regnamespace('holdfast') IS NULL AS gone"))[0][
@@ -701,7 +703,7 @@ def test_damage_is_noted_for_whoever_met_it_and_in_its_workspace_only(postgres_u
 def test_requests_have_no_more_connections_than_were_allowed(
     postgres_url: str, connections: int, on_requests: int
 ) -> None:
-    async def sizes(database: Database) -> tuple[int, int]:
+    async def sizes(database: ConnectionPool) -> tuple[int, int]:
         return database._pool.get_max_size(), database._request_pool.get_max_size()
 
     limits = with_database(postgres_url, sizes, connections=connections)

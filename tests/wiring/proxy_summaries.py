@@ -22,7 +22,7 @@ from holdfast.jobs.running import worker_of
 from holdfast.settings import UpstreamEntry
 from holdfast.store import Scope, Store
 from holdfast.store.queue import Job
-from holdfast.store.transfer import SummaryLine
+from holdfast.store.transfer import SummaryRecordLine
 from tests.store.harness import exported
 from tests.surfaces.proxy.faults import status
 from tests.surfaces.proxy.gatekeeper import KEY, Got
@@ -150,7 +150,7 @@ def hours_kept(hours: float, _: Path) -> object:
         lines = proxy.do(exported(proxy.service.engine.store, Scope()))
         kinds = [msgspec.json.decode(line).get("type") for line in lines]
         summaries = [
-            msgspec.json.decode(line, type=SummaryLine)
+            msgspec.json.decode(line, type=SummaryRecordLine)
             for line, kind in zip(lines, kinds, strict=True)
             if kind == "summary"
         ]

@@ -24,7 +24,7 @@ from holdfast.allocate.candidates import (
 from holdfast.allocate.fidelity import ContentFidelityRecord, Rung
 from holdfast.allocate.item import ContentItem
 from holdfast.allocate.level_choice import Option
-from holdfast.allocate.originals import Originals
+from holdfast.allocate.originals import StoredOriginals
 from holdfast.allocate.plan import Plan, PlanRules, build_allocation_error
 from holdfast.allocate.prompt import SEPARATOR, PromptPart, dropped_note, render
 from holdfast.allocate.prompt_parts import build_parts, build_record
@@ -91,7 +91,7 @@ class ContextBudgetManager:
         self.store: Store = open_memory() if store is None else store
         """Where originals are stored; in memory for this run unless one is given."""
         self.count = token_counter(model) if count is None else count
-        self._originals = Originals(settings, self.store, scope or Scope())
+        self._originals = StoredOriginals(settings, self.store, scope or Scope())
 
     async def allocate_budget(
         self,

@@ -32,7 +32,7 @@ class Original(NamedTuple):
     """The text that may be shown: the original, or with secrets masked."""
 
 
-class Originals:
+class StoredOriginals:
     """Stores contents under refs before they are shown in a shorter form."""
 
     def __init__(self, settings: Settings, store: Store, scope: Scope) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from holdfast.allocate.candidates import AllocationCandidate
 from holdfast.allocate.fidelity import Rung
 from holdfast.allocate.level_choice import Option
-from holdfast.allocate.originals import Originals
+from holdfast.allocate.originals import StoredOriginals
 from holdfast.summarise import Summarizer, target_tokens
 
 AT_ONCE = 8
@@ -23,7 +23,7 @@ Progress = Callable[[int, int], None]
 
 
 async def store_originals(
-    chosen: Iterable[tuple[AllocationCandidate, Option]], originals: Originals
+    chosen: Iterable[tuple[AllocationCandidate, Option]], originals: StoredOriginals
 ) -> None:
     """Store the originals of contents that will not be shown in full."""
     unstored = [

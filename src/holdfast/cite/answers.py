@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import accumulate, takewhile
 from typing import NamedTuple
 
-from holdfast.cite.sections import Answer
+from holdfast.cite.sections import AnswerLines
 from holdfast.condense.condenser import Condenser, Passage
 from holdfast.condense.excerpt import excerpt
 from holdfast.condense.fields import NamedFields, named_fields
@@ -35,53 +35,53 @@ _WEAK = 0.6
 """Share of the best score below which a passage is a weaker match."""
 
 
-class Answers(NamedTuple):
+class RankedAnswers(NamedTuple):
     """The parts of a content that answer a question, each list best first."""
 
-    best: list[Answer]
-    weaker: list[Answer]
+    best: list[AnswerLines]
+    weaker: list[AnswerLines]
     is_exact: bool
     """Whether the question asks for one field, row or line, so that nothing else is needed."""
 
 
-NO_ANSWERS = Answers([], [], is_exact=False)
+NO_ANSWERS = RankedAnswers([], [], is_exact=False)
 
 
-def answers(source: Source, condenser: Condenser, question: str, wide: int) -> Answers:
+def answers(source: Source, condenser: Condenser, question: str, wide: int) -> RankedAnswers:
     """Return the parts that answer a question, in excerpts of at most `wide` characters."""
     if not question.strip():
         return NO_ANSWERS
     fields = named_fields(source, question)
     best = _fields(fields, question, wide)
     if fields.is_exact:
-        return Answers(best[:1], [], is_exact=True)
+        return RankedAnswers(best[:1], [], is_exact=True)
     passages = condenser.passages(source)
     ranked = [
         (passages[entry.index], entry.score) for entry in rank(question, passages)[:_BEST_PASSAGES]
     ]
     if source.table is not None and _names_first(question, [passage for passage, _ in ranked]):
-        return Answers(_excerpts(ranked[:1], question, wide), [], is_exact=True)
+        return RankedAnswers(_excerpts(ranked[:1], question, wide), [], is_exact=True)
     line = quoted_line(source, question) if condenser.kind not in MARKUP else None
     if line is not None:
-        answer = Answer(line.text, line.where, _NAMED)
+        answer = AnswerLines(line.text, line.where, _NAMED)
         if asks_for_line(question):
             # Asked "Which line says …?", a model of 1.5 billion parameters answered "line 48".
-            return Answers([answer._replace(hides_place=True)], [], is_exact=True)
+            return RankedAnswers([answer._replace(hides_place=True)], [], is_exact=True)
         around = _around(source, line, [passage for passage, _ in ranked])
         other_matches = [entry for entry in ranked if not lies_within(line.where, entry[0].where)]
         weaker = [*around, *_excerpts(other_matches, question, wide)]
-        return Answers([answer], weaker, is_exact=False)
+        return RankedAnswers([answer], weaker, is_exact=False)
     strong = [] if best else [entry for entry in ranked if entry[1] >= _WEAK * ranked[0][1]]
-    return Answers(
+    return RankedAnswers(
         best or _excerpts(strong, question, wide),
         _excerpts(ranked[len(strong) :], question, wide),
         is_exact=False,
     )
 
 
-def _fields(fields: NamedFields, question: str, wide: int) -> list[Answer]:
+def _fields(fields: NamedFields, question: str, wide: int) -> list[AnswerLines]:
     return [
-        Answer(
+        AnswerLines(
             excerpt(field.text, question, _FIELD_CHARACTERS if number else wide)[0],
             field.where,
             _NAMED,
@@ -90,9 +90,11 @@ def _fields(fields: NamedFields, question: str, wide: int) -> list[Answer]:
     ]
 
 
-def _excerpts(ranked: Sequence[tuple[Passage, float]], question: str, wide: int) -> list[Answer]:
+def _excerpts(
+    ranked: Sequence[tuple[Passage, float]], question: str, wide: int
+) -> list[AnswerLines]:
     return [
-        Answer(excerpt(without_path(passage), question, wide)[0], passage.where, score)
+        AnswerLines(excerpt(without_path(passage), question, wide)[0], passage.where, score)
         for passage, score in ranked
     ]
 
@@ -104,7 +106,7 @@ def _names_first(question: str, ranked: Sequence[Passage]) -> bool:
     return bool(quoted) and holds_all[:1] == [True] and not any(holds_all[1:])
 
 
-def _around(source: Source, line: QuotedLine, ranked: Sequence[Passage]) -> list[Answer]:
+def _around(source: Source, line: QuotedLine, ranked: Sequence[Passage]) -> list[AnswerLines]:
     """Return the lines next to a quoted line in the passage that holds it, after and before it."""
     passage = next(
         (candidate for candidate in ranked if lies_within(line.where, candidate.where)), None
@@ -115,7 +117,7 @@ def _around(source: Source, line: QuotedLine, ranked: Sequence[Passage]) -> list
     after = _nearest(source, range(line.number + 1, int(last) + 1))
     before = _nearest(source, range(line.number - 1, int(first) - 1, -1))
     spans = [(min(numbers), max(numbers)) for numbers in (after, before) if numbers]
-    return [Answer(source.lines(*span), lines_where(*span), _BESIDE) for span in spans]
+    return [AnswerLines(source.lines(*span), lines_where(*span), _BESIDE) for span in spans]
 
 
 def _nearest(source: Source, numbers: range) -> list[int]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from holdfast.cite.answers import NO_ANSWERS, Answers, answers
+from holdfast.cite.answers import NO_ANSWERS, RankedAnswers, answers
 from holdfast.cite.citation import BRIEF, Citation, Excerpt, Fidelity, count
 from holdfast.cite.outer import outer
 from holdfast.cite.sections import EXCERPT_CHARACTERS, LEAST_TOKENS, Sections
@@ -130,7 +130,9 @@ def compose(
             )
 
 
-def _fill_exact(sections: Sections, condensed: Condensed, first: Glance, matches: Answers) -> None:
+def _fill_exact(
+    sections: Sections, condensed: Condensed, first: Glance, matches: RankedAnswers
+) -> None:
     """Take the one part that the question names, with errors and exit codes.
 
     Outline, samples and weaker matches are left out: small models take values from them for the
@@ -144,7 +146,11 @@ def _fill_exact(sections: Sections, condensed: Condensed, first: Glance, matches
 
 
 def _fill(
-    sections: Sections, condensed: Condensed, first: Glance, matches: Answers, ends: Ends | None
+    sections: Sections,
+    condensed: Condensed,
+    first: Glance,
+    matches: RankedAnswers,
+    ends: Ends | None,
 ) -> None:
     """Take key lines, the parts that answer the question, and other parts as far as they fit."""
     notes, has_answers = condensed.notes, bool(matches.best)

@@ -26,7 +26,7 @@ _QUOTES = ("key", "ends", *_ANSWERS)
 """Sections in which lines of the same place are joined into one."""
 
 
-class Answer(NamedTuple):
+class AnswerLines(NamedTuple):
     """A part of the content that answers the question."""
 
     text: str
@@ -36,7 +36,7 @@ class Answer(NamedTuple):
     """Whether the place is not shown, because the model would take it for the answer."""
 
 
-class _Line(NamedTuple):
+class _SectionLine(NamedTuple):
     text: str
     where: str
     relevance: float
@@ -58,10 +58,10 @@ class Sections:
     def __init__(self, room: int, question: str) -> None:
         self.room = room
         self.question = question
-        self.sections: dict[str, list[_Line]] = {name: [] for name in HEADINGS}
+        self.sections: dict[str, list[_SectionLine]] = {name: [] for name in HEADINGS}
         self.order: list[str] = []
 
-    def add(self, section: str, notes: Iterable[Note | Answer], *, share: float) -> None:
+    def add(self, section: str, notes: Iterable[Note | AnswerLines], *, share: float) -> None:
         """Take notes in their order, as long as they fit into the share of the remaining room.
 
         The first note of a section is shortened if it does not fit. So is every answer, to the
@@ -92,7 +92,7 @@ class Sections:
                 cost = line.tokens
             room -= cost
 
-    def _take(self, section: str, line: _Line) -> None:
+    def _take(self, section: str, line: _SectionLine) -> None:
         if section in ("ends", *_ANSWERS):
             self._remove_replaced(line)
         if not self.sections[section]:
@@ -101,7 +101,7 @@ class Sections:
         self.order.append(section)
         self.room -= line.tokens
 
-    def _join(self, section: str, line: _Line, room: int) -> int | None:
+    def _join(self, section: str, line: _SectionLine, room: int) -> int | None:
         """Join a line to another of the same place if the room allows it, and return its cost.
 
         Return None if no line has this place. A weaker part of the place goes before the part
@@ -124,7 +124,7 @@ class Sections:
                 return cost
         return None
 
-    def _remove_replaced(self, line: _Line) -> None:
+    def _remove_replaced(self, line: _SectionLine) -> None:
         """Remove lines that are part of a new line, and the outline or sample of its place."""
         for section, number, other in self._all_lines():
             is_part = lies_within(other.where, line.where) and other.text in line.text
@@ -132,7 +132,7 @@ class Sections:
             if other.where and section != "answer" and (is_part or is_brief):
                 self._remove(section, number)
 
-    def _remove(self, section: str, number: int) -> _Line:
+    def _remove(self, section: str, number: int) -> _SectionLine:
         line = self.sections[section].pop(number)
         self.order.remove(section)
         self.room += line.tokens
@@ -140,13 +140,13 @@ class Sections:
             self.room += count(HEADINGS[section]) + 1
         return line
 
-    def _all_lines(self) -> Iterator[tuple[str, int, _Line]]:
+    def _all_lines(self) -> Iterator[tuple[str, int, _SectionLine]]:
         """Yield every line with its section and number, last first, so that it may be removed."""
         for section, lines in self.sections.items():
             for number in reversed(range(len(lines))):
                 yield section, number, lines[number]
 
-    def _is_said(self, section: str, line: _Line) -> bool:
+    def _is_said(self, section: str, line: _SectionLine) -> bool:
         """Return whether a line is shown already; two answers may have the same place."""
         if section in _QUOTES or not line.where:
             return any(
@@ -158,7 +158,7 @@ class Sections:
             for name, _, other in self._all_lines()
         )
 
-    def _promote(self, answer: _Line) -> None:
+    def _promote(self, answer: _SectionLine) -> None:
         """Move a line that was shown for another reason to the answers, because it is one."""
         for section, number, line in self._all_lines():
             if line.where == answer.where and answer.text in line.text:
@@ -198,14 +198,14 @@ class Sections:
         )
 
 
-def _line(note: Note | Answer) -> _Line:
-    relevance = note.relevance if isinstance(note, Answer) else 0.0
-    hides_place = isinstance(note, Answer) and note.hides_place
-    line = _Line(note.text.strip("\n"), short_place(note.where), relevance, 0, hides_place)
+def _line(note: Note | AnswerLines) -> _SectionLine:
+    relevance = note.relevance if isinstance(note, AnswerLines) else 0.0
+    hides_place = isinstance(note, AnswerLines) and note.hides_place
+    line = _SectionLine(note.text.strip("\n"), short_place(note.where), relevance, 0, hides_place)
     return line._replace(tokens=count(line.shown))
 
 
-def _narrowed(line: _Line, room: int, question: str) -> _Line:
+def _narrowed(line: _SectionLine, room: int, question: str) -> _SectionLine:
     """Return the part of a long answer that matches the question best."""
     most = min(room * 4, len(line.text) - 1)
     while most > LEAST_TOKENS:
@@ -217,7 +217,7 @@ def _narrowed(line: _Line, room: int, question: str) -> _Line:
     return _shortened(line, room, question)
 
 
-def _shortened(line: _Line, room: int, _question: str) -> _Line:
+def _shortened(line: _SectionLine, room: int, _question: str) -> _SectionLine:
     """Return the beginning of a line that is too long."""
     most = min(room * 4, len(line.text) - 1)
     while most > 0:

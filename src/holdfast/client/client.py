@@ -19,7 +19,7 @@ from holdfast.budget import TokenBudgetManager, TokenBudgetSnapshot, Usage, repo
 from holdfast.budget.ledger import Kind
 from holdfast.budget.manager import Counter
 from holdfast.client import requests
-from holdfast.client.exchange import Exchange, ExchangeResult
+from holdfast.client.exchange import ClientExchange, ExchangeResult
 from holdfast.client.pace import Pace
 from holdfast.client.replies import ClientReport, Part, Reply
 from holdfast.client.transports import OFFLINE, Plugin, Transport, open_transport
@@ -308,7 +308,7 @@ class Client:
             self.budget.reserve(self.transport.provider, planned, id_)
         options = self._options(asked, limit)
         request = SentRequest(fitted.state.asked, session, fitted, options)
-        exchange = Exchange(self.engine, self.transport, request, fitted.body, faults)
+        exchange = ClientExchange(self.engine, self.transport, request, fitted.body, faults)
         return _Sending(id_, asked, session, fitted, exchange, faults, time.perf_counter())
 
     async def _record(self, sending: _Sending, answered: ExchangeResult) -> Reply:
@@ -441,7 +441,7 @@ class _Sending(NamedTuple):
     asked: requests.ParsedRequest
     session: Session
     fitted: Fitted
-    exchange: Exchange
+    exchange: ClientExchange
     faults: Faults
     started: float
 

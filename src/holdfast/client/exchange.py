@@ -53,7 +53,7 @@ class ExchangeResult(msgspec.Struct, frozen=True, kw_only=True):
         return reduce(add_usage, self.usages)
 
 
-class Exchange:
+class ClientExchange:
     """Handles one request. Create one instance per request."""
 
     def __init__(

@@ -29,7 +29,7 @@ from holdfast.wire import Text, ToolCall, ToolResult, read
 from holdfast.wire.responses import OfflineResponse, compose_response, stream_response
 
 if TYPE_CHECKING:
-    from holdfast.upstream.network import HttpSending, Reply
+    from holdfast.upstream.network import HttpSending, UpstreamReply
 
 OFFLINE = "offline"
 _FAMILIES: dict[str, Family] = {
@@ -62,7 +62,7 @@ class Transport(Protocol):
     billed: bool
     """Whether a provider bills the calls and reports usage."""
 
-    def send(self, body: bytes, *, stream: bool) -> AbstractAsyncContextManager[Reply]:
+    def send(self, body: bytes, *, stream: bool) -> AbstractAsyncContextManager[UpstreamReply]:
         """Send a request; the answer is read inside `async with`."""
 
     async def close(self) -> None:
@@ -131,7 +131,7 @@ class HttpTransport:
         return (urlsplit(self._upstream.url).hostname or "").endswith("openai.com")
 
     @asynccontextmanager
-    async def send(self, body: bytes, *, stream: bool) -> AsyncIterator[Reply]:
+    async def send(self, body: bytes, *, stream: bool) -> AsyncIterator[UpstreamReply]:
         """Send a request, once."""
         if self._sending is None:
             from holdfast.upstream.network import HttpSending  # noqa: PLC0415 - takes 200 ms
@@ -192,7 +192,7 @@ class OfflineTransport:
         self._model = OfflineModel()
 
     @asynccontextmanager
-    async def send(self, body: bytes, *, stream: bool) -> AsyncIterator[Reply]:
+    async def send(self, body: bytes, *, stream: bool) -> AsyncIterator[UpstreamReply]:
         """Answer a request."""
         asked = read(body, self.dialect)
         tokens = count(asked, model=self.counted_as).tokens
@@ -221,7 +221,7 @@ class PromptTransport:
         self._model = model
 
     @asynccontextmanager
-    async def send(self, body: bytes, *, stream: bool) -> AsyncIterator[Reply]:
+    async def send(self, body: bytes, *, stream: bool) -> AsyncIterator[UpstreamReply]:
         """Ask once."""
         system, prompt = prompt_of(body)
         most = read(body, self.dialect).rest.get("max_tokens")

@@ -139,22 +139,22 @@ def _cut_up(passages: Sequence[Passage], counted: Count, *, prose: bool) -> list
     return quotations
 
 
-class _Part(NamedTuple):
+class _ContentPart(NamedTuple):
     text: str
     first_line: int
     start: int
 
 
-def _parts(content: str) -> Iterator[_Part]:
+def _parts(content: str) -> Iterator[_ContentPart]:
     """A long content in parts that end with a line, where there is one."""
     line = 1
     for start, stop in cut(content, 0, len(content), _PART, by="line"):
         text = content[start:stop]
-        yield _Part(text, line, start)
+        yield _ContentPart(text, line, start)
         line += text.count("\n")
 
 
-def _of_part(part: _Part, most: int, question: str, counted: Count) -> Digest:
+def _of_part(part: _ContentPart, most: int, question: str, counted: Count) -> Digest:
     """Return the digest of a part, with places in the complete content."""
     source = Source(part.text.encode("utf-8", "replace"))
     quotations = _cut_up(plain_text.passages(source), counted, prose=True)
@@ -164,7 +164,7 @@ def _of_part(part: _Part, most: int, question: str, counted: Count) -> Digest:
     )
 
 
-def _shifted(where: str, part: _Part) -> str:
+def _shifted(where: str, part: _ContentPart) -> str:
     if lines := _LINES.fullmatch(where):
         before = part.first_line - 1
         return lines_where(int(lines[1]) + before, int(lines[2]) + before)
@@ -174,7 +174,7 @@ def _shifted(where: str, part: _Part) -> str:
     return where
 
 
-def _as_one(part: _Part, most: int, question: str, counted: Count) -> Quotation:
+def _as_one(part: _ContentPart, most: int, question: str, counted: Count) -> Quotation:
     """The digest of a part as one quotation: half a million sentences take more than their text."""
     quoted = _of_part(part, most, question, counted)
     lines = lines_where(part.first_line, part.first_line + max(0, part.text.count("\n") - 1))

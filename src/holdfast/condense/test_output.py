@@ -92,7 +92,7 @@ _HINTS = (
 )  # fmt: skip
 
 
-class Failure(msgspec.Struct, frozen=True):
+class TestFailure(msgspec.Struct, frozen=True):
     """A test that failed, or could not be run."""
 
     name: str
@@ -152,14 +152,14 @@ def passages(source: Source) -> Sequence[Passage]:
 
 
 @once
-def failures(source: Source) -> list[Failure]:
+def failures(source: Source) -> list[TestFailure]:
     """Return every failure, in order."""
     failed = []
     section = name = ""
     start = -1
     for mark in _MARK.finditer(source.text):
         if start >= 0:
-            failed.append(Failure(name, (start, mark.start())))
+            failed.append(TestFailure(name, (start, mark.start())))
         start = -1
         which = mark.lastgroup
         if which == "section":
@@ -169,7 +169,7 @@ def failures(source: Source) -> list[Failure]:
         ):
             name, start = quote(mark[which], 160), mark.start()
     if start >= 0:
-        failed.append(Failure(name, (start, len(source.text))))
+        failed.append(TestFailure(name, (start, len(source.text))))
     return failed
 
 
@@ -183,7 +183,7 @@ def _blocks(source: Source) -> Iterator[Span]:
     yield from cut(source.text, done, len(source.text), BLOCK, by="line")
 
 
-def _listed(source: Source, found: Sequence[Failure]) -> list[Note]:
+def _listed(source: Source, found: Sequence[TestFailure]) -> list[Note]:
     """All failures in one note, with their lines; or the lines in which the runner names them."""
     if not found:
         named, _ = both_ends(_FAILED.finditer(source.text), FAILURES, 0)
@@ -204,7 +204,7 @@ def _listed(source: Source, found: Sequence[Failure]) -> list[Note]:
     return [Note("alert", text)]
 
 
-def _mentions(source: Source, found: Sequence[Failure]) -> list[Note]:
+def _mentions(source: Source, found: Sequence[TestFailure]) -> list[Note]:
     """Where else errors, failures and warnings are spoken of."""
     spans = iter(
         [(source.line_at(failure.span[0]), source.line_at(failure.span[1])) for failure in found]
@@ -223,7 +223,7 @@ def _mentions(source: Source, found: Sequence[Failure]) -> list[Note]:
     return [Note("alert", text)]
 
 
-def _telling(source: Source, failure: Failure) -> str:
+def _telling(source: Source, failure: TestFailure) -> str:
     text = source.text[failure.span[0] : failure.span[1]].strip("\r\n =_-")
     if len(text) <= WHOLE:
         return text

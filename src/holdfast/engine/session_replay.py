@@ -154,7 +154,7 @@ class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):
     """Number of requests that could not be fitted."""
 
 
-class _Sent(NamedTuple):
+class _SentRequest(NamedTuple):
     """One request in its sent form."""
 
     asked: Conversation
@@ -167,7 +167,7 @@ async def replay(
     engine: Holdfast, requests: Sequence[Conversation], model: str, way: Way | None
 ) -> ReplayResult:
     """Make the requests of a session ready in a way; None: send them as the client asked."""
-    sent: list[_Sent | None] = []
+    sent: list[_SentRequest | None] = []
     make = _Making(engine, model, way) if way is not None else None
     for asked in requests:
         if make is not None:
@@ -176,7 +176,7 @@ async def replay(
             counted = await asyncio.to_thread(
                 count, asked, model=model, calibration=engine.calibration
             )
-            sent.append(_Sent(asked, asked, counted))
+            sent.append(_SentRequest(asked, asked, counted))
     return await asyncio.to_thread(_told, sent, model, time.time())
 
 
@@ -194,7 +194,7 @@ class _Making:
         ).with_parts(embedder=engine.parts.embedder, assembling=engine.parts.assembling)
         self._session = self._engine.session()
 
-    async def ready(self, asked: Conversation) -> _Sent | None:
+    async def ready(self, asked: Conversation) -> _SentRequest | None:
         """A request as it would go out; None if it cannot."""
         options = msgspec.structs.replace(self._engine.options, dialect=asked.dialect)
         try:
@@ -207,10 +207,10 @@ class _Making:
                 fitted = await self._session.fit(asked, options)
         except (BudgetExceededError, ContextOptimizationError):
             return None
-        return _Sent(asked, fitted.state.sent, fitted.count, fitted.edits)
+        return _SentRequest(asked, fitted.state.sent, fitted.count, fitted.edits)
 
 
-def _told(steps: Sequence[_Sent | None], model: str, now: float) -> ReplayResult:
+def _told(steps: Sequence[_SentRequest | None], model: str, now: float) -> ReplayResult:
     """What all of them come to."""
     ready = [step for step in steps if step is not None]
     price = price_of(model, now)
@@ -234,13 +234,13 @@ def _told(steps: Sequence[_Sent | None], model: str, now: float) -> ReplayResult
     )
 
 
-def _expected(price: Price, step: _Sent, same: int) -> CallTokens:
+def _expected(price: Price, step: _SentRequest, same: int) -> CallTokens:
     """Return how the provider bills a request of which it has read `same` tokens before."""
     lives = cache_lives(step.asked)
     return expected_call(step.counted.tokens, same, Prefixes(), policy_of(price), lives)
 
 
-def _alike(before: _Sent, step: _Sent) -> float:
+def _alike(before: _SentRequest, step: _SentRequest) -> float:
     """Tokens that two requests begin with alike: the frame, and messages up to the first other."""
     if before.sent.frame.hollow != step.sent.frame.hollow:
         return 0.0
@@ -258,12 +258,12 @@ def _same_messages(before: Conversation, after: Conversation) -> int:
 # --- what was needed and hidden ------------------------------------------------------------------
 
 
-def _needed(steps: Sequence[_Sent]) -> int:
+def _needed(steps: Sequence[_SentRequest]) -> int:
     """Messages of which something was written in an answer that it was not shown with."""
     reuse = Reuse(_written(steps))
     sight, shown = Sight(reuse), list[frozenset[int]]()
     places: set[int] = set()
-    before: _Sent | None = None
+    before: _SentRequest | None = None
     for turn, step in enumerate(steps):
         alike = _same_messages(before.sent, step.sent) if before is not None else 0
         for runs in shown[alike:]:
@@ -293,7 +293,7 @@ def _origins(reuse: Reuse, messages: Sequence[Message], unseen: set[int]) -> set
     return places
 
 
-def _written(steps: Sequence[_Sent]) -> Iterator[list[str]]:
+def _written(steps: Sequence[_SentRequest]) -> Iterator[list[str]]:
     """Return the model's text after each request, read from the next one; the last is unknown.
 
     Of very long answers only the first part is read.

@@ -39,7 +39,7 @@ _BEGUN = "head:"
 answered, and another process may get the next request before that."""
 
 
-class Match(NamedTuple):
+class SessionMatch(NamedTuple):
     """The session of a request, if there is one."""
 
     session: Session | None = None
@@ -173,10 +173,12 @@ class Sessions:
         while len(self._places) > _MOST_HEADS:
             self._places.popitem(last=False)
 
-    async def _match(self, places: list[str], conversation: Conversation, sender: Sender) -> Match:
+    async def _match(
+        self, places: list[str], conversation: Conversation, sender: Sender
+    ) -> SessionMatch:
         """Return the session whose last request was at one of these places, or a parent."""
         if not places:
-            return Match()
+            return SessionMatch()
         known = await self._in_memory(places, conversation, sender)
         if known.session is not None:
             return known
@@ -190,15 +192,15 @@ class Sessions:
             match = await self._fits(record.session, places, conversation, sender)
             return match if match.session is not None or known.parent is None else known
         if not sender.purpose and (name := await self._begun_at(places[1:], sender.key)):
-            return Match(await self._caught_up(name, conversation))
+            return SessionMatch(await self._caught_up(name, conversation))
         return known
 
     async def _in_memory(
         self, places: list[str], conversation: Conversation, sender: Sender
-    ) -> Match:
+    ) -> SessionMatch:
         """Look among the sessions of this process, at the longest place that one of them had."""
         names = next((names for place in places if (names := self._names(place, sender))), ())
-        parents = Match()
+        parents = SessionMatch()
         # A session whose first request is still open has no answer to continue from yet.
         for name in sorted(names, key=self._is_answering):
             match = await self._fits(name, places, conversation, sender)
@@ -216,14 +218,16 @@ class Sessions:
 
     async def _fits(
         self, name: str, places: list[str], conversation: Conversation, sender: Sender
-    ) -> Match:
+    ) -> SessionMatch:
         """Return whether a request continues this session, or has only its beginning in common."""
         session = await self._caught_up(name, conversation)
         if session.head == places[0] and session.answers_first:
-            return Match()  # an identical request that is still on its way: another agent's
+            return SessionMatch()  # an identical request that is still on its way: another agent's
         if session.head in places and session.record.purpose == sender.purpose:
-            return Match(session)
-        return Match(parent=session, shared=self._shared(session, places, conversation, sender))
+            return SessionMatch(session)
+        return SessionMatch(
+            parent=session, shared=self._shared(session, places, conversation, sender)
+        )
 
     def _shared(
         self, session: Session, places: list[str], conversation: Conversation, sender: Sender

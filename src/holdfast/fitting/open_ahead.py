@@ -78,7 +78,7 @@ class HiddenMessage(NamedTuple):
     """The message that was sent instead."""
 
 
-class Candidate(NamedTuple):
+class PassageCandidate(NamedTuple):
     """A hidden content and its relevance to the question."""
 
     ref_id: str
@@ -152,7 +152,7 @@ def _opened(draft: Draft, options: FitOptions, measure: Measure) -> Steps[Draft 
     requests = tuple(request for request, _ in reads)
     matches = yield from matches_of(PendingReads(requests, draft.edits, draft.decisions))
     candidates = [
-        Candidate(request.ref_id, match, shown_by)
+        PassageCandidate(request.ref_id, match, shown_by)
         for (request, shown_by), match in zip(reads, matches, strict=True)
         if match is not None
     ]
@@ -184,8 +184,8 @@ def _opened(draft: Draft, options: FitOptions, measure: Measure) -> Steps[Draft 
 
 
 def _best_candidate(
-    now: Conversation, wanted: Sequence[Term], candidates: Sequence[Candidate]
-) -> Candidate | None:
+    now: Conversation, wanted: Sequence[Term], candidates: Sequence[PassageCandidate]
+) -> PassageCandidate | None:
     if not candidates:
         return None
     passages = sum(each.match.passages for each in candidates)

@@ -41,7 +41,7 @@ Reply = Callable[[bytes], Completion]
 """Maps a program's output to its answer; raises ModelError, or any exception for other output."""
 
 
-class Program(NamedTuple):
+class InstalledProgram(NamedTuple):
     """How a program is asked: `{model}` in its arguments is the model."""
 
     arguments: tuple[str, ...]
@@ -110,8 +110,8 @@ def _events(data: bytes) -> Iterator[dict[str, Any]]:
                 yield event
 
 
-PROGRAMS: dict[str, Program] = {
-    "claude": Program(
+PROGRAMS: dict[str, InstalledProgram] = {
+    "claude": InstalledProgram(
         (
             *("claude", "--print", "--model", "{model}", "--output-format", "json"),
             # No tools, no servers of tools: all it can do is answer.
@@ -120,7 +120,7 @@ PROGRAMS: dict[str, Program] = {
         ),
         _claude_reply,
     ),
-    "gemini": Program(
+    "gemini": InstalledProgram(
         (
             *("gemini", "--model", "{model}", "--output-format", "json"),
             # Without a terminal this mode leaves out every tool that writes or runs something.
@@ -128,7 +128,7 @@ PROGRAMS: dict[str, Program] = {
         ),
         _gemini_reply,
     ),
-    "codex": Program(
+    "codex": InstalledProgram(
         (
             *("codex", "exec", "--model", "{model}", "--json", "--skip-git-repo-check"),
             *("--sandbox", "read-only", "--ephemeral", "-"),

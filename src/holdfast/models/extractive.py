@@ -75,7 +75,7 @@ class OfflineAnswer(msgspec.Struct, frozen=True, kw_only=True):
         return f"<Spoken, {len(self.pieces)} pieces, {len(self.openings)} openings>"
 
 
-class _Candidate(NamedTuple):
+class _QuotedPassage(NamedTuple):
     """A passage that can be quoted, and the text that it is part of."""
 
     source: LabelledText
@@ -94,7 +94,7 @@ def answer(conversation: Conversation, *, expansion_tool: str | None = None) -> 
         for text in held(conversation, question, expansion_tool)
         if not text.text.startswith(INTRODUCTION)
     ]
-    candidates = [_Candidate(text, passage) for text in texts for passage in passages(text)]
+    candidates = [_QuotedPassage(text, passage) for text in texts for passage in passages(text)]
     if expansion_tool is not None:
         earlier = _earlier_openings(conversation.messages, question, expansion_tool)
         openings = _openings(texts, candidates, question.question, earlier)
@@ -145,7 +145,7 @@ def _arguments(arguments: object) -> tuple[str, str]:
 
 def _openings(
     texts: Sequence[LabelledText],
-    candidates: Sequence[_Candidate],
+    candidates: Sequence[_QuotedPassage],
     question: str,
     earlier: _Earlier,
 ) -> tuple[Opening, ...]:
@@ -187,7 +187,7 @@ def _is_answered(question: str, shown: Sequence[str]) -> bool:
 
 
 def _said(
-    question: str, texts: Sequence[LabelledText], candidates: Sequence[_Candidate]
+    question: str, texts: Sequence[LabelledText], candidates: Sequence[_QuotedPassage]
 ) -> Iterator[str]:
     if not question:
         yield "There is no question in this conversation that could be looked up."
@@ -213,7 +213,7 @@ def _said(
         yield from _listing(texts)
 
 
-def _ranked(question: str, candidates: Sequence[_Candidate]) -> list[_Candidate]:
+def _ranked(question: str, candidates: Sequence[_QuotedPassage]) -> list[_QuotedPassage]:
     """Return the passages that bear on the question, best first."""
     hits = rank(question, [candidate.passage for candidate in candidates])
     return [candidates[hit.index] for hit in hits]

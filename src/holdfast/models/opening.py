@@ -15,7 +15,7 @@ import ipaddress
 from urllib.parse import urlsplit
 
 from holdfast.errors import ModelRefusedError, SettingsError
-from holdfast.models.command import PROGRAMS, CommandModel, Program, plain_reply
+from holdfast.models.command import PROGRAMS, CommandModel, InstalledProgram, plain_reply
 from holdfast.models.digest import ExtractiveModel
 from holdfast.models.protocol import CompletionModel
 from holdfast.models.pydantic_models import PydanticModel
@@ -56,13 +56,13 @@ def open_model(provider_id: str, settings: Settings) -> CompletionModel:
     return PydanticModel(name, id_.id, window=window, timeout=timeout)
 
 
-def _program(id_: ProviderId, settings: Settings) -> Program | None:
+def _program(id_: ProviderId, settings: Settings) -> InstalledProgram | None:
     """The program that an id means; None if it is reached otherwise."""
     if not id_.is_program:
         return None
     own = settings.summarization_commands.get(id_.provider)
     if own:
-        return Program(tuple(own), plain_reply)
+        return InstalledProgram(tuple(own), plain_reply)
     if id_.provider in PROGRAMS:
         return PROGRAMS[id_.provider]
     if id_.transport:

@@ -97,7 +97,7 @@ class CalibrationLine(msgspec.Struct, frozen=True, tag="calibration"):
     data: bytes
 
 
-class SummaryLine(msgspec.Struct, frozen=True, kw_only=True, tag="summary"):
+class SummaryRecordLine(msgspec.Struct, frozen=True, kw_only=True, tag="summary"):
     """A summary of a content; since version 3."""
 
     key: str
@@ -109,7 +109,7 @@ class SummaryLine(msgspec.Struct, frozen=True, kw_only=True, tag="summary"):
         return f"<SummaryLine {self.key}, {len(self.data)} bytes>"
 
     @classmethod
-    def of(cls, summary: Summary) -> SummaryLine:
+    def of(cls, summary: Summary) -> SummaryRecordLine:
         """The line of a summary."""
         return cls(
             key=summary.key,
@@ -220,7 +220,7 @@ Line = (
     | LinkLine
     | RefLine
     | MessageLine
-    | SummaryLine
+    | SummaryRecordLine
     | JobLine
     | RememberedLine
     | FactLine

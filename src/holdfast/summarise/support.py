@@ -96,7 +96,7 @@ _STEM_LETTERS = 5
 """Number of first letters by which forms of a word match."""
 
 
-class SummarySentence(NamedTuple):
+class CheckedSentence(NamedTuple):
     """A sentence of a summary and the whitespace after it."""
 
     text: str
@@ -106,7 +106,7 @@ class SummarySentence(NamedTuple):
 class Support(NamedTuple):
     """The supported sentences of a summary."""
 
-    sentences: tuple[SummarySentence, ...]
+    sentences: tuple[CheckedSentence, ...]
     checked: int
     unsupported: int
 
@@ -128,7 +128,7 @@ def supported(summary: str, source: str) -> Support:
     )
 
 
-def sentences_of(text: str) -> Iterator[SummarySentence]:
+def sentences_of(text: str) -> Iterator[CheckedSentence]:
     """Yield the sentences of a text, each with the whitespace before the next one."""
     pieces = [*_BETWEEN.split(text.strip()), ""]
     before = ""
@@ -139,9 +139,9 @@ def sentences_of(text: str) -> Iterator[SummarySentence]:
         if _MARKER.fullmatch(f"{sentence_text} ") and gap:
             before = sentence_text + gap  # `1.` starts a sentence rather than ending one
         elif sentence_text.strip():
-            yield SummarySentence(sentence_text, gap[len(closing) :])
+            yield CheckedSentence(sentence_text, gap[len(closing) :])
     if before.strip():
-        yield SummarySentence(before.strip(), "")
+        yield CheckedSentence(before.strip(), "")
 
 
 def shared_words(summary: str, source: str) -> float:

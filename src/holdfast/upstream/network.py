@@ -48,7 +48,7 @@ class BrokenOffError(UpstreamError):
     """
 
 
-class Reply(Protocol):
+class UpstreamReply(Protocol):
     """An upstream's answer whose body has not been read yet."""
 
     status: int
@@ -66,7 +66,7 @@ class RequestSender(Protocol):
 
 
 class _Sent(Protocol):
-    async def __aenter__(self) -> Reply: ...
+    async def __aenter__(self) -> UpstreamReply: ...
     async def __aexit__(
         self,
         kind: type[BaseException] | None,
@@ -138,7 +138,7 @@ class HttpSending:
         body: bytes | AsyncIterator[bytes],
         *,
         raw: bool = False,
-    ) -> AsyncIterator[Reply]:
+    ) -> AsyncIterator[UpstreamReply]:
         """Send a request; the response is read inside `async with`, undecoded if `raw`.
 
         A body in pieces is sent piece by piece. Some upstreams compress although they were not
@@ -263,7 +263,7 @@ _FAILURES: tuple[tuple[type[BaseException], int, str, str], ...] = (
 _STREAMS = ("text/event-stream", "application/vnd.amazon.eventstream")
 
 
-def is_stream(reply: Reply) -> bool:
+def is_stream(reply: UpstreamReply) -> bool:
     """Whether an answer comes as events."""
     return reply.headers.get("content-type", "").lower().startswith(_STREAMS)
 

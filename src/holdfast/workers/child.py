@@ -21,10 +21,10 @@ import msgspec
 from holdfast.cite import count
 from holdfast.errors import HoldfastError
 from holdfast.workers.tasks import (
-    Answer,
     FailureResult,
     Order,
     RefusalResult,
+    TaskAnswer,
     pack,
     perform,
     receive,
@@ -70,15 +70,15 @@ def _obeyed(orders: BinaryIO, answers: BinaryIO, memory_bytes: int) -> bool:
     order = msgspec.msgpack.decode(head, type=Order)
     _limit_time(order.seconds)
     try:
-        answer = Answer(perform(order.task, data))
+        answer = TaskAnswer(perform(order.task, data))
     except HoldfastError as error:
-        answer = Answer(RefusalResult(type(error).__name__, error.what, error.where, error.fix))
+        answer = TaskAnswer(RefusalResult(type(error).__name__, error.what, error.where, error.fix))
     except MemoryError:
-        answer = Answer(FailureResult(MEMORY), leaves=True)
+        answer = TaskAnswer(FailureResult(MEMORY), leaves=True)
     except Exception:  # noqa: BLE001 - a bug; its text may hold content, and must not leave us
-        answer = Answer(FailureResult("failed"))
+        answer = TaskAnswer(FailureResult("failed"))
     if _most_memory() > _GROWN * memory_bytes:
-        answer = Answer(answer.result, leaves=True)
+        answer = TaskAnswer(answer.result, leaves=True)
     send(answers, pack(answer))
     return not answer.leaves
 

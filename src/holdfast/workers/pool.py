@@ -33,7 +33,6 @@ from holdfast.workers.ends import cite_ends
 from holdfast.workers.lanes import FairLane, Slot, current_tenant
 from holdfast.workers.process import WorkerGoneError, WorkerProcess
 from holdfast.workers.tasks import (
-    Answer,
     CiteResult,
     CiteTask,
     CountResult,
@@ -47,6 +46,7 @@ from holdfast.workers.tasks import (
     MatchTask,
     RefusalResult,
     Task,
+    TaskAnswer,
     perform,
     with_data,
 )
@@ -251,7 +251,7 @@ class Workers:
             raise _error(answer.result)
         return answer.result
 
-    def _asked(self, task: Task, data: bytes, seconds: float) -> Answer | None:
+    def _asked(self, task: Task, data: bytes, seconds: float) -> TaskAnswer | None:
         """Return a worker's answer; None without a worker, or if the task cannot be sent to it."""
         until = time.monotonic() + seconds
         slot = self._places.enter_in_thread(current_tenant(), max(seconds, _LEAST_SECONDS))

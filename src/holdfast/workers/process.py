@@ -16,7 +16,7 @@ from typing import BinaryIO, cast
 
 import msgspec
 
-from holdfast.workers.tasks import Answer, Order, Task, pack, receive, send
+from holdfast.workers.tasks import Order, Task, TaskAnswer, pack, receive, send
 
 # Not multiprocessing: it would run the user's main module again, and forking a process that has
 # threads copies the locks they hold. Modules are looked for where this process looks for them.
@@ -65,7 +65,7 @@ class WorkerProcess:
         """Whether it may be asked again."""
         return not (self.leaves or self.is_retired) and self._process.poll() is None
 
-    def ask(self, task: Task, data: bytes, seconds: float) -> Answer:
+    def ask(self, task: Task, data: bytes, seconds: float) -> TaskAnswer:
         """Have a task done, or WorkerGoneError; then the worker is dead."""
         order = pack(Order(task, seconds))
         self._overdue = False
@@ -75,7 +75,7 @@ class WorkerProcess:
         try:
             send(cast("BinaryIO", self._process.stdin), order, data)
             head, _ = receive(cast("BinaryIO", self._process.stdout))
-            answer = msgspec.msgpack.decode(head, type=Answer)
+            answer = msgspec.msgpack.decode(head, type=TaskAnswer)
         except (OSError, EOFError, ValueError, msgspec.MsgspecError):
             self.close()
             if self._overdue:

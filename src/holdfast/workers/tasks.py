@@ -125,7 +125,7 @@ class FailureResult(msgspec.Struct, frozen=True, tag="failed"):
 Done = CiteResult | ExpandResult | MatchResult | CountResult | ExtractedText
 
 
-class Answer(msgspec.Struct, frozen=True):
+class TaskAnswer(msgspec.Struct, frozen=True):
     """What became of an order."""
 
     result: Done | RefusalResult | FailureResult
@@ -183,7 +183,7 @@ def with_data(citation: Citation, data: bytes) -> Citation:
     return msgspec.structs.replace(citation, content=content)
 
 
-def pack(head: Order | Answer) -> bytes:
+def pack(head: Order | TaskAnswer) -> bytes:
     """The head of a message; UnicodeEncodeError where a text in it is none."""
     return msgspec.msgpack.encode(head)
 

@@ -33,7 +33,7 @@ def lines_of(
         named, data = tuple(sorted(sessions)), contents[sha256]
         yield transfer.MessageLine(sha256=sha256, sessions=named, data=data)
     for _, summary in sorted(shelf.summaries.items()):
-        yield transfer.SummaryLine.of(summary)
+        yield transfer.SummaryRecordLine.of(summary)
     yield from map(transfer.JobLine.of, jobs)
     yield from map(transfer.FactLine, facts)
     yield from map(transfer.AnswerLine, answers)
@@ -53,7 +53,7 @@ def add_line(shelf: Shelf, contents: dict[str, bytes], line: transfer.Line) -> b
             contents[sha256] = data
             shelf.messages.setdefault(sha256, set()).update(sessions)
             return is_new
-        case transfer.SummaryLine(key=key, summary=summary):
+        case transfer.SummaryRecordLine(key=key, summary=summary):
             return shelf.summaries.setdefault(key, summary) is summary
         case _:
             return _add_told(shelf, line)

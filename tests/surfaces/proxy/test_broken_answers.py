@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast.upstream.network import BrokenOffError, HttpSending, Reply
+from holdfast.upstream.network import BrokenOffError, HttpSending, UpstreamReply
 
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
 BEGINNINGS = {
@@ -44,7 +44,7 @@ async def _upstream(beginning: bytes, *, closes: bool) -> AsyncIterator[str]:
         await asyncio.gather(*tasks)
 
 
-async def _read_all(reply: Reply, into: bytearray) -> None:
+async def _read_all(reply: UpstreamReply, into: bytearray) -> None:
     async for chunk in reply.chunks():
         into += chunk
 

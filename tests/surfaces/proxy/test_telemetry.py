@@ -38,7 +38,7 @@ from holdfast.surfaces.proxy.logs import Fields, JsonFormatter
 from holdfast.surfaces.proxy.metrics import MOST_MODELS
 from holdfast.surfaces.proxy.report import MOST_SESSIONS
 from holdfast.surfaces.proxy.seen import CLIENT_LEFT, RequestSeen, session_id
-from holdfast.upstream.network import Reply
+from holdfast.upstream.network import UpstreamReply
 from tests.fitting.test_citing import chat, log
 from tests.surfaces.proxy.faults import SAID
 from tests.surfaces.proxy.gatekeeper import KEY, Got
@@ -282,7 +282,7 @@ def test_waiting_for_the_upstream_and_for_the_client_is_not_what_the_proxy_adds(
                 yield piece
 
     @asynccontextmanager
-    async def sending() -> AsyncIterator[Reply]:
+    async def sending() -> AsyncIterator[UpstreamReply]:
         await wait("upstream")
         yield Slow()
 

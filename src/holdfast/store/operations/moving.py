@@ -61,7 +61,7 @@ _WRITERS: dict[type[transfer.Line], Callable[[Scope, Any], Operation[bool]]] = {
     transfer.RememberedLine: turns.restore,
     transfer.JournalLine: journal.restore,
     transfer.FactLine: lambda scope, line: facts.restore(scope, line.fact),
-    transfer.SummaryLine: lambda scope, line: summaries.restore(scope, line.summary),
+    transfer.SummaryRecordLine: lambda scope, line: summaries.restore(scope, line.summary),
     transfer.AnswerLine: lambda scope, line: answers.restore(scope, line.answer),
     transfer.ToolLine: lambda scope, line: tools.restore(scope, line.tool),
     transfer.SessionLine: lambda scope, line: sessions.restore(scope, line.record),

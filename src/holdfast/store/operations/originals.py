@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.store import rules
 from holdfast.store.operations import contents, facts, summaries
-from holdfast.store.operations.ref_rows import WIDTH, Detail, RefRow, entry_values, ref_values
+from holdfast.store.operations.ref_rows import WIDTH, Detail, StoredRef, entry_values, ref_values
 from holdfast.store.records import AuditEntry, Content, Damage, Stored
 from holdfast.store.refs import RefName, parse
 from holdfast.store.scope import Scope
@@ -85,7 +85,7 @@ def store(
         yield statement.many(scope, (values for _, values in run))
 
 
-def _known(scope: Scope, names: Sequence[tuple[str, str]]) -> Operation[list[RefRow]]:
+def _known(scope: Scope, names: Sequence[tuple[str, str]]) -> Operation[list[StoredRef]]:
     """Return the refs of these names or hashes that are there.
 
     Raises:
@@ -98,7 +98,7 @@ def _known(scope: Scope, names: Sequence[tuple[str, str]]) -> Operation[list[Ref
     prefixes = {name.digits for name in map(parse, by_ref) if name is not None}
     hashes = rules.distinct(by_ref.values())
     rows = yield _sql.known(scope, prefixes=sorted(prefixes), refs=list(by_ref), hashes=hashes)
-    refs = {row.key: row for row in map(RefRow._make, rows)}.values()
+    refs = {row.key: row for row in map(StoredRef._make, rows)}.values()
     if any(by_ref.get(row.ref_id, row.sha256) != row.sha256 for row in refs):
         raise rules.collision()
     return [row for row in refs if row.sha256 in hashes]
@@ -159,7 +159,7 @@ async def get(
     return Stored(row.info(now), data)
 
 
-def _open(scope: Scope, ref: str) -> Operation[tuple[RefRow | None, bytes | None]]:
+def _open(scope: Scope, ref: str) -> Operation[tuple[StoredRef | None, bytes | None]]:
     """Return a ref that was not removed, and its content; None for one that is damaged."""
     name = parse(ref)
     if name is None:
@@ -169,28 +169,28 @@ def _open(scope: Scope, ref: str) -> Operation[tuple[RefRow | None, bytes | None
     row = _chosen(name, rows)
     if row is None or row[11]:
         return None, None
-    return RefRow._make(row[:WIDTH]), contents.opened(row[2], *row[WIDTH:])
+    return StoredRef._make(row[:WIDTH]), contents.opened(row[2], *row[WIDTH:])
 
 
 def _chosen(name: RefName, rows: Sequence[Row]) -> Row | None:
     return rules.choose(name, rows, lambda row: (row[0], row[2]))
 
 
-def _note_access(scope: Scope, row: RefRow, now: float) -> Operation[None]:
+def _note_access(scope: Scope, row: StoredRef, now: float) -> Operation[None]:
     yield _sql.note_access(scope, sha256=row.sha256, kind=row.kind, now=now)
 
 
-def find(scope: Scope, ref: str) -> Operation[RefRow | None]:
+def find(scope: Scope, ref: str) -> Operation[StoredRef | None]:
     """Return the ref that a name means."""
     name = parse(ref)
     if name is None:
         return None
     low, high = rules.hash_range(name)
     row = _chosen(name, (yield _sql.find(scope, low=low, high=high, kind=name.kind)))
-    return None if row is None else RefRow._make(row)
+    return None if row is None else StoredRef._make(row)
 
 
-def newest(scope: Scope, *, kind: str, limit: int, before: str) -> Operation[list[RefRow]]:
+def newest(scope: Scope, *, kind: str, limit: int, before: str) -> Operation[list[StoredRef]]:
     """Return the refs stored last, of the scope's session if it names one."""
     asked: Values = {"limit": max(limit, 0), "below": _NEWEST}
     if before:
@@ -201,7 +201,7 @@ def newest(scope: Scope, *, kind: str, limit: int, before: str) -> Operation[lis
         rows = yield _sql.newest_of_kind(scope, kind=kind, **asked)
     else:
         rows = yield _sql.newest(scope, **asked)
-    return [RefRow._make(row) for row in rows]
+    return [StoredRef._make(row) for row in rows]
 
 
 def newest_of_many(
@@ -211,13 +211,13 @@ def newest_of_many(
     kind: str,
     limit: int,
     before: tuple[Scope, str] | None,
-) -> Operation[list[tuple[str, RefRow]]]:
+) -> Operation[list[tuple[str, StoredRef]]]:
     """Return the refs stored last in some workspaces of a user, each with its workspace."""
     below = _NEWEST if before is None else (yield from _number(*before))
     rows = yield _sql.newest_of_many(
         scope, workspaces=workspaces, kind=kind, below=below, limit=max(limit, 0)
     )
-    return [(workspace, RefRow._make(row)) for workspace, *row in rows]
+    return [(workspace, StoredRef._make(row)) for workspace, *row in rows]
 
 
 def _number(scope: Scope, ref: str) -> Operation[int]:
@@ -237,7 +237,7 @@ def retell(scope: Scope, ref: str, gist: str) -> Operation[None]:
         yield from _set_detail(scope, row, msgspec.structs.replace(row.detail, summary=gist))
 
 
-def _set_detail(scope: Scope, row: RefRow, detail: Detail) -> Operation[None]:
+def _set_detail(scope: Scope, row: StoredRef, detail: Detail) -> Operation[None]:
     yield _sql.set_detail(
         scope,
         sha256=row.sha256,
@@ -259,12 +259,12 @@ def forget(scope: Scope, refs: Sequence[str], now: float) -> Operation[int]:
     return (yield from drop(scope, rows, now))
 
 
-def only_of_session(scope: Scope) -> Operation[list[RefRow]]:
+def only_of_session(scope: Scope) -> Operation[list[StoredRef]]:
     """Return the refs that only the scope's session uses."""
-    return [RefRow._make(row) for row in (yield _sql.only_of_session(scope))]
+    return [StoredRef._make(row) for row in (yield _sql.only_of_session(scope))]
 
 
-def drop(scope: Scope, rows: Iterable[RefRow], now: float) -> Operation[int]:
+def drop(scope: Scope, rows: Iterable[StoredRef], now: float) -> Operation[int]:
     """Remove refs, and contents that nobody refers to, under the lock to remove."""
     refs_to_drop = list({row.key: row for row in rows}.values())
     if not refs_to_drop:
@@ -283,12 +283,12 @@ def drop(scope: Scope, rows: Iterable[RefRow], now: float) -> Operation[int]:
     return len(refs_to_drop)
 
 
-def with_numbers(scope: Scope, numbers: Sequence[int]) -> Operation[list[RefRow]]:
+def with_numbers(scope: Scope, numbers: Sequence[int]) -> Operation[list[StoredRef]]:
     """Return refs by their numbers, in the order of storing."""
-    return [RefRow._make(row) for row in (yield _sql.with_numbers(scope, numbers=numbers))]
+    return [StoredRef._make(row) for row in (yield _sql.with_numbers(scope, numbers=numbers))]
 
 
-def remove_contents(scope: Scope, rows: Sequence[RefRow], now: float) -> Operation[list[int]]:
+def remove_contents(scope: Scope, rows: Sequence[StoredRef], now: float) -> Operation[list[int]]:
     """Keep refs as records of removed contents, under the lock to remove.
 
     Return the sizes of the contents that nobody else refers to.
@@ -306,7 +306,7 @@ def remove_contents(scope: Scope, rows: Sequence[RefRow], now: float) -> Operati
     return (yield from contents.sweep(scope, hashes))
 
 
-def _remove(scope: Scope, rows: Sequence[RefRow]) -> Operation[None]:
+def _remove(scope: Scope, rows: Sequence[StoredRef]) -> Operation[None]:
     if rows:
         keys = [f"{row.sha256} {row.kind}" for row in rows]
         yield _sql.remove(scope, hashes=[row.sha256 for row in rows], keys=keys)
@@ -325,7 +325,7 @@ def set_apart(scope: Scope, hashes: Iterable[str], now: float) -> Operation[list
             yield _sql.mark_damaged(scope, damage=rules.DAMAGE, hashes=marked)
         entries = []
         for row in (yield _sql.of_contents(scope, hashes=damaged)):
-            ref = RefRow._make(row)
+            ref = StoredRef._make(row)
             refs[ref.sha256].append(ref.ref_id)
             if ref.sha256 in marked:
                 entries.append(ref.entry(scope, "damaged", now))
@@ -360,7 +360,7 @@ def lines(scope: Scope, after: Any) -> Operation[Page]:
         uses.setdefault(number, []).append(session)
     exported = []
     for row in rows:
-        ref = RefRow._make(row[:WIDTH])
+        ref = StoredRef._make(row[:WIDTH])
         data = contents.opened(ref.sha256, *row[WIDTH:])
         exported.append(ref.line(sorted(uses.get(ref.number, ())), data))
     return [*exported], numbers[-1] if len(rows) == CONTENTS_PAGE else None

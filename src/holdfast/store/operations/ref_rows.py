@@ -23,7 +23,7 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
     flags: tuple[str, ...]
 
 
-class RefRow(NamedTuple):
+class StoredRef(NamedTuple):
     """A ref as it is stored."""
 
     ref_id: str
@@ -106,7 +106,7 @@ class RefRow(NamedTuple):
         )
 
 
-WIDTH = len(RefRow._fields)
+WIDTH = len(StoredRef._fields)
 """Columns of a ref, before those of its content."""
 
 _REF_COLUMNS = (

@@ -12,7 +12,7 @@ from holdfast.store.records import Damage, Summary
 from holdfast.store.refs import digest
 from holdfast.store.scope import Scope
 from holdfast.store.statements import Operation, Row, Runner, Values, load
-from holdfast.store.transfer import PAGE, Page, SummaryLine
+from holdfast.store.transfer import PAGE, Page, SummaryRecordLine
 
 _sql = load("summaries")
 
@@ -58,7 +58,7 @@ def restore(scope: Scope, summary: Summary) -> Operation[bool]:
 def lines(scope: Scope, after: Any) -> Operation[Page]:
     """Return the exported lines of the summaries after a key; damaged ones are left out."""
     rows = yield _sql.page(scope, after=after or "", limit=PAGE)
-    exported = [SummaryLine.of(each) for row in rows if (each := _summary(row)) is not None]
+    exported = [SummaryRecordLine.of(each) for row in rows if (each := _summary(row)) is not None]
     return [*exported], pages.last_key(rows)
 
 

@@ -57,7 +57,7 @@ class _Attempt:
                 self.connection.terminate()
 
 
-class Database:
+class ConnectionPool:
     """A database with a connection pool."""
 
     def __init__(self, pool: Any, request_pool: Any, url: str) -> None:
@@ -173,7 +173,7 @@ class Database:
             raise StoreError("the store is closed", where=self.url, fix="Open it again.")
 
 
-async def connect(url: str, connections: int = CONNECTIONS) -> Database:
+async def connect(url: str, connections: int = CONNECTIONS) -> ConnectionPool:
     """Connect to the database, with pools of at most `connections` connections."""
     shown = without_password(url)
     pool = _pool(url, connections, _STATEMENT_SECONDS, {})
@@ -183,7 +183,7 @@ async def connect(url: str, connections: int = CONNECTIONS) -> Database:
         await pool
         await request_pool
         async with pool.acquire():
-            return Database(pool, request_pool, shown)
+            return ConnectionPool(pool, request_pool, shown)
     except ValueError:  # the driver's own for a URL is one, too
         pool.terminate()
         fix = "Write postgresql://user:password@host/database; escape what is special in URLs."

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from holdfast.store.postgres import failures
-from holdfast.store.postgres.database import Connection, Database
+from holdfast.store.postgres.database import Connection, ConnectionPool
 
 
 class NotificationListener:
     """Rings when somebody notifies a channel."""
 
-    def __init__(self, database: Database, channel: str, ring: Callable[[], None]) -> None:
+    def __init__(self, database: ConnectionPool, channel: str, ring: Callable[[], None]) -> None:
         self._database = database
         self._channel = channel
         self._ring = ring

@@ -10,7 +10,7 @@ from importlib import resources
 from typing import LiteralString
 
 from holdfast.errors import StoreError
-from holdfast.store.postgres.database import Connection, Database
+from holdfast.store.postgres.database import Connection, ConnectionPool
 
 _LOCK = 0x_401D_FA57
 """The advisory lock that those who migrate wait for."""
@@ -35,7 +35,7 @@ def scripts() -> dict[int, str]:
     return {int(file.name[:4]): file.read_text("utf-8") for file in sorted(files, key=str)}
 
 
-async def migrate(database: Database) -> None:
+async def migrate(database: ConnectionPool) -> None:
     """Create or extend the tables.
 
     Raises:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from holdfast.store.operations.job_claims import InFunction, JobTime
 from holdfast.store.operations.jobs import JobClock, SqlJobQueue
-from holdfast.store.postgres.database import Database
+from holdfast.store.postgres.database import ConnectionPool
 from holdfast.store.postgres.listening import NotificationListener
 from holdfast.store.statements import Operation, Runner
 
@@ -29,7 +29,9 @@ class ServerClock(JobClock):
 class PostgresQueue(SqlJobQueue):
     """Jobs in the database of the store."""
 
-    def __init__(self, database: Database, runner: Runner, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, database: ConnectionPool, runner: Runner, clock: Callable[[], float]
+    ) -> None:
         super().__init__(runner, ServerClock(clock), InFunction())
         self._listening = NotificationListener(database, "holdfast_jobs", self._bell.ring)
 

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from holdfast.store.postgres import scrubbing
-from holdfast.store.postgres.database import Connection, Database
-from holdfast.store.postgres.scrubbing import Scrubber
+from holdfast.store.postgres.database import Connection, ConnectionPool
+from holdfast.store.postgres.scrubbing import TableScrubber
 from holdfast.store.postgres.text import encode
 from holdfast.store.statements import Call, Operation
 
@@ -52,7 +52,7 @@ def _as_array(values: Sequence[Any]) -> list[Any]:
 class PostgresRunner:
     """Runs operations on the connections of a database."""
 
-    def __init__(self, database: Database, scrubber: Scrubber) -> None:
+    def __init__(self, database: ConnectionPool, scrubber: TableScrubber) -> None:
         self._database = database
         self._scrubber = scrubber
 

@@ -16,7 +16,7 @@ from typing import Any, LiteralString
 import asyncpg  # type: ignore[import-untyped]
 
 from holdfast.errors import StoreError
-from holdfast.store.postgres.database import Connection, Database
+from holdfast.store.postgres.database import Connection, ConnectionPool
 
 TABLES = (
     "contents", "refs", "uses", "sessions", "turns", "messages", "links", "calibrations", "audit",
@@ -51,10 +51,10 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type 
 """
 
 
-class Scrubber:
+class TableScrubber:
     """Rewrites tables after removals, several removals at once."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: ConnectionPool) -> None:
         self._database = database
         self._touched: set[str] = set()
         self._left: set[str] = set()

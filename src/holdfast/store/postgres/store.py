@@ -17,11 +17,11 @@ from holdfast.store.deadline import has_deadline, without_deadline
 from holdfast.store.operations import moving
 from holdfast.store.operations.store import SqlStore
 from holdfast.store.postgres import scrubbing, upkeep
-from holdfast.store.postgres.database import CONNECTIONS, Database, connect
+from holdfast.store.postgres.database import CONNECTIONS, ConnectionPool, connect
 from holdfast.store.postgres.migrate import migrate
 from holdfast.store.postgres.queue import PostgresQueue
 from holdfast.store.postgres.running import PostgresRunner, run
-from holdfast.store.postgres.scrubbing import Scrubber
+from holdfast.store.postgres.scrubbing import TableScrubber
 from holdfast.store.records import Content
 from holdfast.store.scope import Scope
 
@@ -37,10 +37,10 @@ _MANY = 500
 class PostgresStore(SqlStore):
     """Keeps everything in the schema `holdfast` of a database."""
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, database: ConnectionPool, *, clock: Callable[[], float] = time.time) -> None:
         self._database = database
         self._put = 0
-        self._scrubber = scrubber = Scrubber(database)
+        self._scrubber = scrubber = TableScrubber(database)
         runner = PostgresRunner(database, scrubber)
         super().__init__(runner, clock, PostgresQueue(database, runner, clock))
         self._looking: asyncio.Task[None] | None = None

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import LiteralString
 
 from holdfast.errors import StoreError
-from holdfast.store.postgres.database import Database
+from holdfast.store.postgres.database import ConnectionPool
 
 _NEVER_LOOKED_AT: LiteralString = (
     "SELECT 1 FROM pg_class WHERE oid = 'holdfast.refs'::regclass AND reltuples < 0"
@@ -16,7 +16,7 @@ _LOOK: LiteralString = (
 )
 
 
-async def look_at_once(database: Database) -> None:
+async def look_at_once(database: ConnectionPool) -> None:
     """Let PostgreSQL look at tables that it never looked at: until then it plans for empty ones.
 
     It does so by itself, but only after a minute; a first import has grown by then.

@@ -32,7 +32,7 @@ class QueuedWork(NamedTuple):
     """Of the loop of who waits: only there it may be touched."""
 
 
-class Outcome(NamedTuple):
+class WorkOutcome(NamedTuple):
     """What became of a job."""
 
     future: asyncio.Future[Any]
@@ -45,7 +45,7 @@ class _Closable(Protocol):
 
 
 _Db = TypeVar("_Db", bound=_Closable)
-Work = Callable[[_Db, list[QueuedWork]], list[Outcome]]
+Work = Callable[[_Db, list[QueuedWork]], list[WorkOutcome]]
 """Runs a batch of jobs; returns errors, and raises none."""
 
 
@@ -100,13 +100,13 @@ class Lane(Generic[_Db]):
                 try:
                     outcomes = self._outcomes(db, work, together)
                 except BaseException as error:  # noqa: BLE001 - whoever waits must be told
-                    outcomes = [Outcome(item.future, None, error) for item in together]
+                    outcomes = [WorkOutcome(item.future, None, error) for item in together]
                 _deliver(outcomes)
                 del outcomes
             del first, together  # nothing is held while the thread waits for the next job
         db.close()
 
-    def _outcomes(self, db: _Db, work: Work[_Db], together: list[QueuedWork]) -> list[Outcome]:
+    def _outcomes(self, db: _Db, work: Work[_Db], together: list[QueuedWork]) -> list[WorkOutcome]:
         """Run a job, and the jobs that wait after it, which are added to `together`."""
         self._take_waiting(together)
         # A cancelled or expired caller was told that nothing was stored.
@@ -130,9 +130,9 @@ def _leave_to_the_lane() -> None:
     """Do nothing: a job whose future is done is not begun."""
 
 
-def _deliver(outcomes: list[Outcome]) -> None:
+def _deliver(outcomes: list[WorkOutcome]) -> None:
     """Tell all who wait, in one step of their loop."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[Outcome]] = {}
+    by_loop: dict[asyncio.AbstractEventLoop, list[WorkOutcome]] = {}
     for outcome in outcomes:
         by_loop.setdefault(outcome.future.get_loop(), []).append(outcome)
     for loop, theirs in by_loop.items():
@@ -140,7 +140,7 @@ def _deliver(outcomes: list[Outcome]) -> None:
             loop.call_soon_threadsafe(_settle, theirs)
 
 
-def _settle(outcomes: list[Outcome]) -> None:
+def _settle(outcomes: list[WorkOutcome]) -> None:
     for future, result, error in outcomes:
         if future.done():  # the caller was cancelled
             continue

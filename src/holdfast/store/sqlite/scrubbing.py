@@ -49,7 +49,7 @@ def removals(db: apsw.Connection) -> int:
     return int(db.execute("SELECT number FROM removals WHERE id = 1").get)
 
 
-class Scrubber:
+class FileScrubber:
     """Overwrites removed rows after removals, several at once."""
 
     def __init__(self, connect: Callable[[], apsw.Connection], path: Path) -> None:

@@ -26,7 +26,7 @@ from holdfast.store.sqlite.driver import (
     secret_beside,
 )
 from holdfast.store.sqlite.file import FileConnection, StoreFile
-from holdfast.store.sqlite.lane import Lane, Outcome, QueuedWork, closed
+from holdfast.store.sqlite.lane import Lane, QueuedWork, WorkOutcome, closed
 
 READERS = 4
 
@@ -131,7 +131,7 @@ class FileWriter:
     def __init__(self, file: StoreFile, breaker: Breaker) -> None:
         self._where = str(file.path)
         self._file = file
-        self.scrubber = scrubbing.Scrubber(partial(file.connect, read_only=False), file.path)
+        self.scrubber = scrubbing.FileScrubber(partial(file.connect, read_only=False), file.path)
         db = FileConnection(file, read_only=False)
         self._lane = Lane(db, self._written, self._where, "holdfast-writer", breaker)
 
@@ -155,7 +155,7 @@ class FileWriter:
         self._lane.close()
         self._file.close()
 
-    def _written(self, db: FileConnection, together: list[QueuedWork]) -> list[Outcome]:
+    def _written(self, db: FileConnection, together: list[QueuedWork]) -> list[WorkOutcome]:
         try:
             results = _in_one_transaction(db.use(), [item.job for item in together])
             self._file.check_commit()
@@ -165,11 +165,11 @@ class FileWriter:
                 # Another process holds the lock, or the file is missing: the jobs would fail one
                 # by one for the same reason.
                 ours = _in_our_words(error, self._where)
-                return [Outcome(item.future, None, ours) for item in together]
+                return [WorkOutcome(item.future, None, ours) for item in together]
             # One of them failed, and nothing is written yet: each alone gets its own outcome.
             return [outcome for item in together for outcome in self._written(db, [item])]
         waiting = (item.future for item in together)
-        return [Outcome(*each) for each in zip(waiting, results, strict=True)]
+        return [WorkOutcome(*each) for each in zip(waiting, results, strict=True)]
 
 
 def _in_our_words(error: BaseException, where: str) -> BaseException:
@@ -230,15 +230,15 @@ class FileReaders:
         """
         return await self._looks.submit(job)
 
-    def _looked(self, db: FileConnection, together: list[QueuedWork]) -> list[Outcome]:
+    def _looked(self, db: FileConnection, together: list[QueuedWork]) -> list[WorkOutcome]:
         return [self._outcome(db, item) for item in together]
 
-    def _outcome(self, db: FileConnection, item: QueuedWork) -> Outcome:
+    def _outcome(self, db: FileConnection, item: QueuedWork) -> WorkOutcome:
         try:
-            return Outcome(item.future, item.job(db.use()))
+            return WorkOutcome(item.future, item.job(db.use()))
         except BaseException as error:  # noqa: BLE001 - whoever waits must be told
             self._file.suspect(error)
-            return Outcome(item.future, None, _in_our_words(error, self._where))
+            return WorkOutcome(item.future, None, _in_our_words(error, self._where))
 
     def _read(self, job: Job[_T]) -> _T:
         with in_our_words(self._where):

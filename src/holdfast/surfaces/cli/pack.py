@@ -38,7 +38,7 @@ from ._output import one_line, remark, table
 from ._progress import Progress
 
 
-class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _PackLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An item in a file of JSON lines."""
 
     content: str
@@ -175,7 +175,7 @@ def _of_file(file: str, text: str) -> ContentItem:
 
 def _of_line(line: str, where: str) -> tuple[ContentItem, bool]:
     try:
-        fields = msgspec.json.decode(line, type=_Line)
+        fields = msgspec.json.decode(line, type=_PackLine)
         item = msgspec.to_builtins(fields) | {
             "source_id": fields.source_id or where,
             "priority": 0.5 if fields.priority is None else fields.priority,
@@ -185,7 +185,7 @@ def _of_line(line: str, where: str) -> tuple[ContentItem, bool]:
         raise HoldfastError(
             f"the line is not a valid source: {str(error)[:200]}",
             where=where,
-            fix=f"Fields: {', '.join(_Line.__struct_fields__)}; only content is required.",
+            fix=f"Fields: {', '.join(_PackLine.__struct_fields__)}; only content is required.",
         ) from None
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from rich.console import Console
 
-from holdfast.allocate.originals import Originals
+from holdfast.allocate.originals import StoredOriginals
 from holdfast.cite import count
 from holdfast.store import Store
 from holdfast.summarise import (
@@ -78,7 +78,7 @@ def summarise(
     scope = context.scope
 
     async def work(opened: Store) -> list[SummarizationResult]:
-        originals = Originals(settings, opened, scope)
+        originals = StoredOriginals(settings, opened, scope)
 
         async def keep(content: str) -> str:
             [original] = await originals.keep([content], [count(content)])

@@ -27,7 +27,7 @@ from holdfast.surfaces.mcp.catalog import Catalog, CatalogEntry, Listing, Pinned
 from holdfast.surfaces.mcp.config import ServerSpec
 from holdfast.surfaces.mcp.host import Audience, ConnectedHost
 from holdfast.surfaces.mcp.pipe import MOST_BYTES, Way, open_way
-from holdfast.surfaces.mcp.results import Results, ToolCall, max_uncited_characters
+from holdfast.surfaces.mcp.results import GatewayCall, Results, max_uncited_characters
 from holdfast.surfaces.mcp.server_starts import ServerStarts
 from holdfast.surfaces.mcp.upstream import CALL_RESULT, McpUpstream
 from holdfast.toolbox.tool_search import search_over
@@ -173,7 +173,7 @@ class Gateway:
             return result
         result = result.model_copy(update={"meta": _forwarded_meta(result.meta or {}) or None})
         self._record_links(entry.server, result)
-        tool_call = ToolCall(
+        tool_call = GatewayCall(
             entry.name,
             arguments,
             entry.definition.get("outputSchema"),

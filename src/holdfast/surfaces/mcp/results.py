@@ -36,7 +36,7 @@ _ROOM_IN_STRUCTURED = 2_000
 """Target length of a structured result after its text was cited."""
 
 
-class ToolCall(NamedTuple):
+class GatewayCall(NamedTuple):
     """A call whose result is processed."""
 
     tool: str
@@ -72,7 +72,7 @@ class Results:
         self._pressure = Pressure(window, sees_window=False)
         self._opener = opener
 
-    async def cite_result(self, result: types.CallToolResult, called: ToolCall) -> CitedResult:
+    async def cite_result(self, result: types.CallToolResult, called: GatewayCall) -> CitedResult:
         """Return the result with citations for its long parts."""
         texts = [text for text in map(_text_of, result.content) if text is not None]
         characters = sum(map(len, texts))
@@ -99,7 +99,7 @@ class Results:
     # --- texts -----------------------------------------------------------------------------------
 
     async def _content(
-        self, blocks: list[types.ContentBlock], called: ToolCall, refs: list[str]
+        self, blocks: list[types.ContentBlock], called: GatewayCall, refs: list[str]
     ) -> list[types.ContentBlock]:
         """Return the blocks with long ones cited; if only their sum is long, cite them as one."""
         content: list[types.ContentBlock] = []
@@ -124,7 +124,7 @@ class Results:
         other_blocks = [block for block in content if not isinstance(block, types.TextContent)]
         return [types.TextContent(text=citation.text), *other_blocks]
 
-    async def _cite_text(self, text: str, called: ToolCall) -> Citation | None:
+    async def _cite_text(self, text: str, called: GatewayCall) -> Citation | None:
         """Return the citation of a text; None if it stays complete."""
         if len(text) <= called.max_uncited_characters:
             return None
@@ -146,7 +146,9 @@ class Results:
             return await self._store(text, called, rules)
         return None
 
-    async def _store(self, content: Any, called: ToolCall, rules: CitingRules) -> Citation | None:
+    async def _store(
+        self, content: Any, called: GatewayCall, rules: CitingRules
+    ) -> Citation | None:
         """Store a content and cite it; None if it cannot be stored."""
         try:
             citation = await self._engine.cite(
@@ -181,7 +183,7 @@ class Results:
     # --- structured results ----------------------------------------------------------------------
 
     async def _structured(
-        self, result: types.CallToolResult, encoded: str, called: ToolCall, refs: list[str]
+        self, result: types.CallToolResult, encoded: str, called: GatewayCall, refs: list[str]
     ) -> Any:
         """Return the structured result, shortened if it is long, still valid for its schema."""
         value = result.structured_content
@@ -202,7 +204,7 @@ class Results:
             refs.append(citation.ref_id)
         return shortened.value
 
-    async def _stays_complete(self, encoded: str, called: ToolCall) -> bool:
+    async def _stays_complete(self, encoded: str, called: GatewayCall) -> bool:
         if len(encoded) <= called.max_uncited_characters or not self._engine.options.cites:
             return True
         arrival = Arrival(encoded, tool=called.tool, arguments=called.arguments)

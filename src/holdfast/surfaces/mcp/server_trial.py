@@ -22,7 +22,7 @@ from holdfast.surfaces.mcp.catalog import Catalog, CatalogEntry
 from holdfast.surfaces.mcp.config import ServerSpec
 from holdfast.surfaces.mcp.gateway import model_window
 from holdfast.surfaces.mcp.pipe import open_way
-from holdfast.surfaces.mcp.results import Results, ToolCall, max_uncited_characters
+from holdfast.surfaces.mcp.results import GatewayCall, Results, max_uncited_characters
 from holdfast.surfaces.mcp.upstream import CALL_RESULT, McpUpstream
 
 
@@ -162,7 +162,7 @@ async def call_tool(
         except MCPError as error:
             raise ToolServerError(f"the server refused the call (code {error.code})") from error
         if isinstance(result, types.CallToolResult):
-            called = ToolCall(
+            called = GatewayCall(
                 entry.name,
                 arguments,
                 entry.definition.get("outputSchema"),

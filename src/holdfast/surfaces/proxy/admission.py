@@ -57,8 +57,8 @@ class Admission:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._rate = _Rate(clock)
-        self._small = _Line(AT_WORK, MOST_WAITING, MOST_OF_ONE)
-        self._large = _Line(LARGE_AT_WORK, MOST_LARGE, LARGE_OF_ONE, reserve=2)
+        self._small = _WaitingLine(AT_WORK, MOST_WAITING, MOST_OF_ONE)
+        self._large = _WaitingLine(LARGE_AT_WORK, MOST_LARGE, LARGE_OF_ONE, reserve=2)
         self._next_try = 0.0
         """When the client that was refused last is to come again."""
         self._logged = -_LOGGED_SECONDS
@@ -87,7 +87,7 @@ class Admission:
         self._rate.add()
         return slot
 
-    def _line_of(self, headers: Mapping[str, str]) -> _Line:
+    def _line_of(self, headers: Mapping[str, str]) -> _WaitingLine:
         return self._large if _is_large(headers.get("content-length", "")) else self._small
 
     def _retry_after(self) -> int:
@@ -133,7 +133,7 @@ def _is_large(length: str) -> bool:
     return length.isascii() and length.isdigit() and int(length) >= LARGE_BYTES
 
 
-class _Line:
+class _WaitingLine:
     """Slots for one kind of request, and a bounded line before them."""
 
     def __init__(self, slots: int, most: int, most_of_one: int, *, reserve: int = 0) -> None:

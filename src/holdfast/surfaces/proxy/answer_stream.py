@@ -23,7 +23,7 @@ from holdfast.surfaces.proxy.meter import Meter
 from holdfast.surfaces.proxy.request_preparer import PreparedRequest
 from holdfast.surfaces.proxy.seen import CLIENT_LEFT
 from holdfast.surfaces.proxy.service import READING
-from holdfast.upstream.network import BrokenOffError, Reply, UpstreamError, ended
+from holdfast.upstream.network import BrokenOffError, UpstreamError, UpstreamReply, ended
 from holdfast.wire import Conversation, write
 from holdfast.wire.responses import CONTINUED, Relay, resumed
 
@@ -60,7 +60,7 @@ class _RoundEnd(NamedTuple):
 
 
 async def passed_stream(
-    handling: RequestHandler, prepared: PreparedRequest, reply: Reply, calls: AsyncExitStack
+    handling: RequestHandler, prepared: PreparedRequest, reply: UpstreamReply, calls: AsyncExitStack
 ) -> AsyncGenerator[bytes]:
     """Pass a stream on byte for byte: nothing is hidden in it."""
     meter = Meter(handling.dialect, handling.faults)
@@ -92,7 +92,7 @@ async def passed_stream(
 
 
 def joined_stream(
-    handling: RequestHandler, prepared: PreparedRequest, reply: Reply, calls: AsyncExitStack
+    handling: RequestHandler, prepared: PreparedRequest, reply: UpstreamReply, calls: AsyncExitStack
 ) -> AsyncGenerator[bytes]:
     """Give one stream, whose hidden calls are answered on the way."""
     return _JoinedStream(handling, prepared, calls).pieces(reply)
@@ -121,7 +121,7 @@ class _JoinedStream:
         self._blocks_before: int | None = None
         """The same when the latest upstream stream began; None while that is the first."""
 
-    async def pieces(self, reply: Reply) -> AsyncGenerator[bytes]:
+    async def pieces(self, reply: UpstreamReply) -> AsyncGenerator[bytes]:
         """Give the stream piece by piece."""
         status = reply.status
         try:
@@ -194,7 +194,7 @@ class _JoinedStream:
 
     # --- as many upstream calls as it takes ------------------------------------------------------
 
-    async def _rounds(self, relay: Relay, reply: Reply) -> AsyncGenerator[bytes]:
+    async def _rounds(self, relay: Relay, reply: UpstreamReply) -> AsyncGenerator[bytes]:
         first = sent = self._prepared.sent
         while True:
             async with aclosing(reply.chunks()) as chunks:
@@ -303,7 +303,7 @@ class _JoinedStream:
 
     # --- after an internal error -----------------------------------------------------------------
 
-    async def _next_reply(self, following: Conversation) -> tuple[Conversation, Reply]:
+    async def _next_reply(self, following: Conversation) -> tuple[Conversation, UpstreamReply]:
         """Send the next request; after an internal error, the client's own instead.
 
         If the upstream refuses it, the first request is sent again without our tools.
@@ -320,7 +320,7 @@ class _JoinedStream:
         asked, body = self._hidden.without_tools(), self._handling.incoming.body
         return following, await self._handling.reply_to(self._calls, asked, body)
 
-    async def _reply_to(self, request: Conversation) -> Reply:
+    async def _reply_to(self, request: Conversation) -> UpstreamReply:
         return await self._handling.reply_to(self._calls, request, write(request))
 
     async def _begun_anew(self) -> AsyncGenerator[bytes]:

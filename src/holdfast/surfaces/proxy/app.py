@@ -72,13 +72,13 @@ from holdfast.surfaces.proxy.upstreams import (
     outgoing_headers,
     returned_headers,
 )
-from holdfast.upstream.network import BrokenOffError, Reply, UpstreamError
+from holdfast.upstream.network import BrokenOffError, UpstreamError, UpstreamReply
 from holdfast.upstream.upstreams import DIALECT_OF, Family, Upstream
 from holdfast.wire import read
 from holdfast.wire.responses import OVERFLOW, ArrayWriter, error_body, overflow_message
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-_Sending = AbstractAsyncContextManager[Reply]
+_Sending = AbstractAsyncContextManager[UpstreamReply]
 
 TAKING_SECONDS = 300.0
 """How long a client may leave a piece of its answer untaken: its upstream is held meanwhile."""

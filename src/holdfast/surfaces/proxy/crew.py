@@ -187,7 +187,7 @@ class _Crew:
         """Be a worker, to the end of this process."""
         code = 1
         try:
-            worker = server.Worker(
+            worker = server.ProxyWorker(
                 Peers(number, self._sockets, self._folder),
                 partial(_tell_ready, writing),
                 self._lifeline,

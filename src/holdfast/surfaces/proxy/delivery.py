@@ -13,7 +13,7 @@ from holdfast.errors import ProviderError
 from holdfast.surfaces.proxy.answer_reuse import AnswerReuse
 from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.surfaces.proxy.upstreams import returned_headers
-from holdfast.upstream.network import Reply, UpstreamError
+from holdfast.upstream.network import UpstreamError, UpstreamReply
 from holdfast.wire.responses import input_tokens
 
 
@@ -65,7 +65,7 @@ class UpstreamResponse(NamedTuple):
     body: bytes
 
 
-async def received(reply: Reply, most: int) -> UpstreamResponse:
+async def received(reply: UpstreamReply, most: int) -> UpstreamResponse:
     """All of an answer, unless it is larger than any answer should be."""
     if 300 <= reply.status < 400:
         raise UpstreamError(

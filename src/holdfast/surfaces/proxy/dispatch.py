@@ -26,7 +26,7 @@ from holdfast.surfaces.proxy.translated import (
 )
 from holdfast.surfaces.proxy.upstream_calls import UpstreamCall, UpstreamCalls
 from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, signature_of, without
-from holdfast.upstream.network import Reply, UpstreamError
+from holdfast.upstream.network import UpstreamError, UpstreamReply
 from holdfast.upstream.upstreams import Target
 from holdfast.wire import Conversation, write
 from holdfast.wire.stored_history import stored_fields
@@ -120,7 +120,7 @@ class Dispatch:
     @asynccontextmanager
     async def send(
         self, request: Conversation, body: bytes, tokens: int | None = None
-    ) -> AsyncIterator[Reply]:
+    ) -> AsyncIterator[UpstreamReply]:
         """Send a request, whose bytes are `body`; the answer is read inside `async with`.
 
         `tokens` are those of its input, where they were counted.
@@ -139,7 +139,7 @@ class Dispatch:
 
     async def _tried(
         self, stack: AsyncExitStack, request: Conversation, body: bytes
-    ) -> Reply | None:
+    ) -> UpstreamReply | None:
         """The answer of whoever is asked next; None if another is to be asked instead."""
         is_last = len(self.targets) <= 1
         if self.target is not None:
@@ -163,7 +163,9 @@ class Dispatch:
         seen = self.incoming.seen.id
         log.warning(Fields(event="fell_back", id=seen, upstream=name, why=why or status))
 
-    def _sending(self, request: Conversation, body: bytes) -> AbstractAsyncContextManager[Reply]:
+    def _sending(
+        self, request: Conversation, body: bytes
+    ) -> AbstractAsyncContextManager[UpstreamReply]:
         target, incoming = self.target, self.incoming
         if target is None:
             return self.service.offline.send(incoming.path, "POST", {}, body)
@@ -184,7 +186,9 @@ class Dispatch:
         return self._post(target, path, query, headers, body)
 
     @asynccontextmanager
-    async def _translated(self, target: Target, request: Conversation) -> AsyncIterator[Reply]:
+    async def _translated(
+        self, target: Target, request: Conversation
+    ) -> AsyncIterator[UpstreamReply]:
         """Ask in another dialect, and give the answer in the client's."""
         if held := stored_fields(request):
             raise ShapeError(
@@ -213,7 +217,7 @@ class Dispatch:
 
     def _post(
         self, target: Target, path: str, query: str, headers: dict[str, str], body: bytes
-    ) -> AbstractAsyncContextManager[Reply]:
+    ) -> AbstractAsyncContextManager[UpstreamReply]:
         url = address(target.upstream, path, query)
         if not self.is_signed:
             headers = {**headers, "accept-encoding": "identity"}

@@ -29,7 +29,7 @@ from holdfast.surfaces.proxy.switches import PREFIX
 from holdfast.surfaces.proxy.turn_record import TurnRecord
 from holdfast.surfaces.proxy.upstreams import returned_headers
 from holdfast.upstream.hidden_calls import HiddenCalls
-from holdfast.upstream.network import Reply, UpstreamError, is_stream
+from holdfast.upstream.network import UpstreamError, UpstreamReply, is_stream
 from holdfast.upstream.own_tools import OwnTools, added_tools
 from holdfast.wire import Conversation, write
 from holdfast.wire.responses import (
@@ -201,7 +201,9 @@ class RequestHandler:
             headers[f"{PREFIX}warning"] = "; ".join(warnings)
         return last._replace(headers=last.headers | headers | self._account)
 
-    async def reply_to(self, calls: AsyncExitStack, request: Conversation, body: bytes) -> Reply:
+    async def reply_to(
+        self, calls: AsyncExitStack, request: Conversation, body: bytes
+    ) -> UpstreamReply:
         """Send another request for the same answer; its reply is read until `calls` are closed.
 
         Raises:

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from holdfast.errors import WireError
 from holdfast.surfaces.proxy.routes import Route, route
 from holdfast.tokens import count
-from holdfast.upstream.network import Reply
+from holdfast.upstream.network import UpstreamReply
 from holdfast.upstream.offline import OfflineModel, random_id
 from holdfast.wire import Conversation, read
 from holdfast.wire.responses import error_body
@@ -38,7 +38,7 @@ class OfflineSending:
     @asynccontextmanager
     async def send(
         self, url: str, method: str, headers: Mapping[str, str], body: bytes
-    ) -> AsyncIterator[Reply]:
+    ) -> AsyncIterator[UpstreamReply]:
         """Answer a request; `url` is its path, which names the dialect."""
         del headers  # there is nobody to recognise
         found = route(method, url)

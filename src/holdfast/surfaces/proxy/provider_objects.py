@@ -80,22 +80,22 @@ _CREATES = frozenset(
 """Paths whose answers name objects that belong to who asked."""
 
 
-class _Line(NamedTuple):
+class _PathRule(NamedTuple):
     methods: frozenset[str]
     segments: tuple[str, ...]
 
 
-def _table(text: str) -> tuple[_Line, ...]:
+def _table(text: str) -> tuple[_PathRule, ...]:
     lines = []
     for row in text.strip().splitlines():
         words = row.split(" ")
         methods = frozenset(word for word in words if word.isupper() and word.isalpha())
         paths = " ".join(word for word in words if word not in methods).split(", ")
-        lines += [_Line(methods, tuple(path.split("/"))) for path in paths]
+        lines += [_PathRule(methods, tuple(path.split("/"))) for path in paths]
     return tuple(lines)
 
 
-_ALLOWED: dict[Family, tuple[_Line, ...]] = {
+_ALLOWED: dict[Family, tuple[_PathRule, ...]] = {
     "openai": _table(_OPENAI),
     "anthropic": _table(_ANTHROPIC),
     "gemini": _table(_GEMINI),

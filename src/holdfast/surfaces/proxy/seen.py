@@ -24,7 +24,7 @@ from typing import NamedTuple
 from holdfast.engine import bill
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.store import Turn
-from holdfast.upstream.network import Reply
+from holdfast.upstream.network import UpstreamReply
 from holdfast.workers.lanes import Slot
 
 CLIENT_LEFT = bill.CLIENT_LEFT
@@ -121,7 +121,9 @@ class RequestSeen:
         self.streams = self.streams or bool(message.get("more_body"))
 
     @asynccontextmanager
-    async def timed(self, sending: AbstractAsyncContextManager[Reply]) -> AsyncIterator[Reply]:
+    async def timed(
+        self, sending: AbstractAsyncContextManager[UpstreamReply]
+    ) -> AsyncIterator[UpstreamReply]:
         """Send to an upstream; the time spent waiting for its answer is noted."""
         async with AsyncExitStack() as stack:
             with self._waiting():
@@ -149,7 +151,7 @@ class RequestSeen:
 class _Timed:
     """An upstream's answer whose reader is timed."""
 
-    def __init__(self, reply: Reply, seen: RequestSeen) -> None:
+    def __init__(self, reply: UpstreamReply, seen: RequestSeen) -> None:
         self.status = reply.status
         self.headers = reply.headers
         self._reply = reply

@@ -266,7 +266,7 @@ def whereabouts(service: Service, listener: socket.socket) -> ProxyAddresses:
     return ProxyAddresses(base_url(listener), to, service.answers_offline)
 
 
-class Worker(NamedTuple):
+class ProxyWorker(NamedTuple):
     """One of several processes that serve together: see `crew`."""
 
     peers: Peers
@@ -292,7 +292,7 @@ async def _serve(
             await server.serve(sockets=[listener])
 
 
-async def work(settings: Settings, listener: socket.socket, worker: Worker) -> None:
+async def work(settings: Settings, listener: socket.socket, worker: ProxyWorker) -> None:
     """Serve as one of several processes, until the parent stops it or is gone."""
     async with (
         opened(settings, worker.peers) as service,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from holdfast.surfaces.proxy.delivery import received
-from holdfast.upstream.network import Reply, is_stream
+from holdfast.upstream.network import UpstreamReply, is_stream
 from holdfast.upstream.upstreams import Target
 from holdfast.wire import Answerer, Conversation, convert, custom_tools
 from holdfast.wire.responses import AnswerTranslator, translate_error, translate_response
@@ -61,8 +61,8 @@ def translated_request(
 
 
 async def translated_reply(
-    reply: Reply, target: Target, to: str, most: int, custom: frozenset[str]
-) -> tuple[Reply, tuple[str, ...]]:
+    reply: UpstreamReply, target: Target, to: str, most: int, custom: frozenset[str]
+) -> tuple[UpstreamReply, tuple[str, ...]]:
     """Return the upstream's response in the dialect `to`, and the losses of a complete one.
 
     At most `most` bytes of a complete response are read.
@@ -94,7 +94,7 @@ class _TranslatedWhole:
 class _TranslatedStream:
     """An answer that comes piece by piece, each translated as it comes."""
 
-    def __init__(self, reply: Reply, translator: AnswerTranslator) -> None:
+    def __init__(self, reply: UpstreamReply, translator: AnswerTranslator) -> None:
         self.status = reply.status
         self.headers = reply.headers
         self._reply = reply

@@ -32,7 +32,7 @@ from holdfast.surfaces.proxy.seen import RequestSeen
 from holdfast.surfaces.proxy.service import Service
 from holdfast.surfaces.proxy.tenants import own_tokens
 from holdfast.surfaces.proxy.usage_reader import UsageReader
-from holdfast.upstream.network import Reply, UpstreamError
+from holdfast.upstream.network import UpstreamError, UpstreamReply
 from holdfast.upstream.upstreams import Upstream
 
 _STREAM_BYTES_PER_TOKEN = 2
@@ -96,7 +96,9 @@ class UpstreamCalls:
         scopes = await self._service.tenants.accounts(self._headers, self._query, upstream)
         return await self._service.allowances.check(scopes)
 
-    def send(self, call: UpstreamCall, *, raw: bool = False) -> AbstractAsyncContextManager[Reply]:
+    def send(
+        self, call: UpstreamCall, *, raw: bool = False
+    ) -> AbstractAsyncContextManager[UpstreamReply]:
         """Send a request; the answer is read inside `async with`.
 
         Raises on entering:
@@ -109,7 +111,7 @@ class UpstreamCalls:
         return self._send_guarded(call)
 
     @asynccontextmanager
-    async def _send_guarded(self, call: UpstreamCall) -> AsyncIterator[Reply]:
+    async def _send_guarded(self, call: UpstreamCall) -> AsyncIterator[UpstreamReply]:
         is_shared = self.is_shared(call.upstream)
         facts = await self._facts(call, is_strict=is_shared)
         if is_shared:
@@ -158,9 +160,9 @@ class UpstreamCalls:
             except StoreError as error:
                 self._seen.store_failed_with(error)
 
-    async def _reserved(self, call: UpstreamCall, facts: RequestFacts) -> Meter:
+    async def _reserved(self, call: UpstreamCall, facts: RequestFacts) -> CallMeter:
         """Reserve a call's maximum use; without a store, the setting for failures decides."""
-        meter = Meter(self._service)
+        meter = CallMeter(self._service)
         has_body = not isinstance(call.body, bytes) or bool(call.body)
         is_limited = self._service.allowances.is_limited
         if not is_limited or is_free(call.method, call.path, has_body=has_body):
@@ -185,7 +187,7 @@ class UpstreamCalls:
             return estimate(model="unknown:unknown")
 
 
-class Meter:
+class CallMeter:
     """The reservation of one call, and its use."""
 
     def __init__(self, service: Service) -> None:
@@ -284,9 +286,9 @@ class _Watched:
         self,
         calls: UpstreamCalls,
         call: UpstreamCall,
-        reply: Reply,
+        reply: UpstreamReply,
         reader: UsageReader,
-        meter: Meter,
+        meter: CallMeter,
     ) -> None:
         self.status = reply.status
         self.headers = reply.headers

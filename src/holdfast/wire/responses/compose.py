@@ -15,7 +15,7 @@ from holdfast.wire.responses.translation import (
     WRITERS,
     AnswerBlock,
     BlockBegins,
-    CompleteAnswer,
+    CompletePieces,
     ResponseUsage,
     Stop,
 )
@@ -70,11 +70,11 @@ def stream_response(said: OfflineResponse, dialect: str, *, usage: bool = True) 
     yield from writer.end(answer)
 
 
-def _whole(said: OfflineResponse) -> CompleteAnswer:
+def _whole(said: OfflineResponse) -> CompletePieces:
     text = [AnswerBlock("text", said.text)] if said.text else []
     calls = [AnswerBlock("call", call.arguments, call.id, call.name) for call in said.calls]
     stop: Stop = "calls" if said.calls else "length" if said.cut else "end"
-    return CompleteAnswer(
+    return CompletePieces(
         id=said.id,
         model=said.model,
         created=said.created,

@@ -17,7 +17,7 @@ from holdfast.wire.responses.translation.pieces import (
     BlockBegins,
     BlockEnds,
     BlockGrows,
-    CompleteAnswer,
+    CompletePieces,
     Losses,
     ModelStops,
     Piece,
@@ -39,7 +39,7 @@ WRITERS: dict[str, type[AnswerWriter]] = {
     "anthropic": anthropic.AnthropicWriter,
     "gemini": gemini.GeminiWriter,
 }
-WHOLE: dict[str, Callable[[CompleteAnswer], dict[str, Any]]] = {
+WHOLE: dict[str, Callable[[CompletePieces], dict[str, Any]]] = {
     "openai-chat": chat.whole,
     "openai-responses": responses.whole,
     "anthropic": anthropic.whole,
@@ -58,7 +58,7 @@ __all__ = [
     "BlockEnds",
     "BlockGrows",
     "Collector",
-    "CompleteAnswer",
+    "CompletePieces",
     "Losses",
     "ModelStops",
     "Piece",

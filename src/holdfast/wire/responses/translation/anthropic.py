@@ -13,7 +13,7 @@ from holdfast.wire.responses.translation.pieces import (
     AnswerBlock,
     AnswerEnds,
     BlockBegins,
-    CompleteAnswer,
+    CompletePieces,
     Kind,
     Losses,
     ModelStops,
@@ -167,7 +167,7 @@ _DELTA_NAMES = {
 }
 
 
-def whole(answer: CompleteAnswer) -> dict[str, Any]:
+def whole(answer: CompletePieces) -> dict[str, Any]:
     """Return a complete response."""
     return {
         "id": f"msg_{answer.id}",
@@ -189,7 +189,7 @@ def _block(block: AnswerBlock) -> dict[str, Any]:
     return {"type": "text", "text": block.text}
 
 
-def _stop(answer: CompleteAnswer) -> dict[str, Any]:
+def _stop(answer: CompletePieces) -> dict[str, Any]:
     refused = answer.stop == "end" and any(block.kind == "refusal" for block in answer.blocks)
     reason = "refusal" if refused else _STOP_NAMES[answer.stop]
     return {"stop_reason": reason, "stop_sequence": answer.sequence}
@@ -198,7 +198,7 @@ def _stop(answer: CompleteAnswer) -> dict[str, Any]:
 class AnthropicWriter(AnswerWriter):
     """Writes numbered blocks, each with a start and a stop."""
 
-    def begin(self, answer: CompleteAnswer) -> list[bytes]:
+    def begin(self, answer: CompletePieces) -> list[bytes]:
         """Return the start of the message, with its input usage if known."""
         self._number = -1
         self._delta = _DELTA_NAMES["text"]
@@ -224,7 +224,7 @@ class AnthropicWriter(AnswerWriter):
         """Return the end of the block."""
         return [named_event({"type": "content_block_stop", "index": self._number})]
 
-    def end(self, answer: CompleteAnswer) -> list[bytes]:
+    def end(self, answer: CompletePieces) -> list[bytes]:
         """Return the end of the message, with stop reason and usage."""
         usage = to_anthropic(answer.usage)
         delta = {"type": "message_delta", "delta": _stop(answer), "usage": usage}

@@ -14,7 +14,7 @@ from holdfast.wire.responses.sse import write_event
 from holdfast.wire.responses.translation.pieces import (
     AnswerBlock,
     BlockBegins,
-    CompleteAnswer,
+    CompletePieces,
     Losses,
     Piece,
     Stop,
@@ -188,7 +188,7 @@ _STOP_NAMES: dict[Stop, str] = {
 _MEMBERS = {"text": "content", "thinking": "reasoning_content", "refusal": "refusal"}
 
 
-def whole(answer: CompleteAnswer) -> dict[str, Any]:
+def whole(answer: CompletePieces) -> dict[str, Any]:
     """Return a complete response."""
     words = {
         member: "".join(block.text for block in answer.blocks if block.kind == kind)
@@ -224,7 +224,7 @@ def _call(block: AnswerBlock) -> dict[str, Any]:
 class ChatWriter(AnswerWriter):
     """Writes numbered calls, and the usage in a separate last chunk."""
 
-    def begin(self, answer: CompleteAnswer) -> list[bytes]:
+    def begin(self, answer: CompletePieces) -> list[bytes]:
         """Return the first chunk, with the role."""
         self._identity = {"id": f"chatcmpl-{answer.id}", "created": answer.created}
         self._model = answer.model
@@ -253,7 +253,7 @@ class ChatWriter(AnswerWriter):
         """Return nothing, because chat does not mark the end of a block."""
         return []
 
-    def end(self, answer: CompleteAnswer) -> list[bytes]:
+    def end(self, answer: CompletePieces) -> list[bytes]:
         """Return the stop reason, the usage if requested, and the end mark."""
         events = [self._event({}, _STOP_NAMES[answer.stop])]
         if self.include_usage:

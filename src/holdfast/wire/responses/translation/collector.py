@@ -11,7 +11,7 @@ from holdfast.wire.responses.translation.pieces import (
     BlockBegins,
     BlockEnds,
     BlockGrows,
-    CompleteAnswer,
+    CompletePieces,
     ModelStops,
     Piece,
     Stop,
@@ -24,7 +24,7 @@ class Collector:
     """Collects the pieces of a response; `answer` is the response so far."""
 
     def __init__(self, model: str, created: int = 0) -> None:
-        self._answer = CompleteAnswer(id="answer", model=model, created=created)
+        self._answer = CompletePieces(id="answer", model=model, created=created)
         self._blocks: list[AnswerBlock] = []
         self._open = BlockBegins("text")
         self._pieces: list[str] = []
@@ -65,18 +65,18 @@ class Collector:
         return self._blocks[-1]
 
     @property
-    def head(self) -> CompleteAnswer:
+    def head(self) -> CompletePieces:
         """Return the response without its blocks."""
         return self._answer
 
     @property
-    def answer(self) -> CompleteAnswer:
+    def answer(self) -> CompletePieces:
         """Return the response so far."""
         answer = msgspec.structs.replace(self._answer, blocks=tuple(self._blocks))
         return msgspec.structs.replace(answer, stop=_true_stop(answer))
 
 
-def _true_stop(answer: CompleteAnswer) -> Stop:
+def _true_stop(answer: CompletePieces) -> Stop:
     """Return why the model stopped; Gemini and some services report tool calls as a normal end."""
     if answer.stop == "end" and answer.calls:
         return "calls"

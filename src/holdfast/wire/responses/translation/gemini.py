@@ -15,7 +15,7 @@ from holdfast.wire.responses.sse import write_event
 from holdfast.wire.responses.translation.pieces import (
     AnswerBlock,
     BlockBegins,
-    CompleteAnswer,
+    CompletePieces,
     Losses,
     Piece,
     Stop,
@@ -138,12 +138,12 @@ _STOP_NAMES: dict[Stop, str] = {
 }
 
 
-def whole(answer: CompleteAnswer) -> dict[str, Any]:
+def whole(answer: CompletePieces) -> dict[str, Any]:
     """Return a complete response."""
     return _ending(answer, [_part(block) for block in answer.blocks])
 
 
-def _ending(answer: CompleteAnswer, parts: list[Any]) -> dict[str, Any]:
+def _ending(answer: CompletePieces, parts: list[Any]) -> dict[str, Any]:
     # An empty list of parts makes google-genai's chats forget the turn; Gemini sends empty text.
     chunk = _chunk(answer, parts or [{"text": ""}])
     chunk["candidates"][0]["finishReason"] = _STOP_NAMES[answer.stop]
@@ -151,7 +151,7 @@ def _ending(answer: CompleteAnswer, parts: list[Any]) -> dict[str, Any]:
     return chunk
 
 
-def _chunk(answer: CompleteAnswer, parts: list[Any]) -> dict[str, Any]:
+def _chunk(answer: CompletePieces, parts: list[Any]) -> dict[str, Any]:
     candidate = {"content": {"role": "model", "parts": parts}, "index": 0}
     return {"candidates": [candidate], "modelVersion": answer.model, "responseId": answer.id}
 
@@ -170,7 +170,7 @@ def _words(kind: str, text: str) -> dict[str, Any]:
 class GeminiWriter(AnswerWriter):
     """Writes text immediately and calls when they are complete."""
 
-    def begin(self, answer: CompleteAnswer) -> list[bytes]:
+    def begin(self, answer: CompletePieces) -> list[bytes]:
         """Start a response; Gemini has no start event."""
         self._answer = answer
         self._kind = "text"
@@ -195,7 +195,7 @@ class GeminiWriter(AnswerWriter):
             self._calls.append(_part(block))
         return []
 
-    def end(self, answer: CompleteAnswer) -> list[bytes]:
+    def end(self, answer: CompletePieces) -> list[bytes]:
         """Return the last chunk, with waiting calls, stop reason and usage."""
         return [write_event(encode(_ending(answer, self._calls)))]
 

@@ -113,7 +113,7 @@ class AnswerBlock(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-class CompleteAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class CompletePieces(msgspec.Struct, frozen=True, kw_only=True):
     """A complete response in dialect-independent form."""
 
     id: str

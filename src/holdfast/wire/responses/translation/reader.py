@@ -16,7 +16,7 @@ from holdfast.wire.responses.translation.pieces import (
     AnswerFails,
     BlockBegins,
     BlockOrder,
-    CompleteAnswer,
+    CompletePieces,
     Kind,
     Losses,
     ModelStops,
@@ -139,7 +139,7 @@ class AnswerWriter(ABC):
         """OpenAI chat reports usage only to clients that request it."""
 
     @abstractmethod
-    def begin(self, answer: CompleteAnswer) -> list[bytes]:
+    def begin(self, answer: CompletePieces) -> list[bytes]:
         """Return the start; only the id, the model and perhaps the input usage are known."""
 
     @abstractmethod
@@ -155,5 +155,5 @@ class AnswerWriter(ABC):
         """Return the end of the open block; `block` is complete."""
 
     @abstractmethod
-    def end(self, answer: CompleteAnswer) -> list[bytes]:
+    def end(self, answer: CompletePieces) -> list[bytes]:
         """Return the end of the stream; `answer` is complete."""

@@ -24,7 +24,7 @@ from holdfast.wire.responses.translation.pieces import (
     AnswerBlock,
     AnswerEnds,
     BlockBegins,
-    CompleteAnswer,
+    CompletePieces,
     Kind,
     Losses,
     Piece,
@@ -230,7 +230,7 @@ def _number(value: Any) -> int:
 _INCOMPLETE = {"length": "max_output_tokens", "filtered": "content_filter"}
 
 
-def whole(answer: CompleteAnswer) -> dict[str, Any]:
+def whole(answer: CompletePieces) -> dict[str, Any]:
     """Return a complete response."""
     reason = _INCOMPLETE.get(answer.stop)
     return {
@@ -279,7 +279,7 @@ def _item(block: AnswerBlock, answer_id: str, number: int) -> dict[str, Any]:
 class ResponsesWriter(AnswerWriter):
     """Writes numbered events, each with the position of its item."""
 
-    def begin(self, answer: CompleteAnswer) -> list[bytes]:
+    def begin(self, answer: CompletePieces) -> list[bytes]:
         """Return the first events: the empty response twice, as the provider sends it."""
         self._id = answer.id
         self._events = 0
@@ -325,7 +325,7 @@ class ResponsesWriter(AnswerWriter):
             case _:
                 return self._numbered(*call_done(item, self._number))
 
-    def end(self, answer: CompleteAnswer) -> list[bytes]:
+    def end(self, answer: CompletePieces) -> list[bytes]:
         """Return the final event with the complete response."""
         response = whole(answer)
         return self._numbered({"type": f"response.{response['status']}", "response": response})
