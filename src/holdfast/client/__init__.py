@@ -5,7 +5,7 @@ files before it.
 """
 
 from holdfast.client.client import Client
-from holdfast.client.replies import ClientReport, Part, Reply
+from holdfast.client.replies import ClientReport, Reply, ReplyPart
 from holdfast.client.transports import Plugin
 
-__all__ = ["Client", "ClientReport", "Part", "Plugin", "Reply"]
+__all__ = ["Client", "ClientReport", "Plugin", "Reply", "ReplyPart"]

@@ -21,7 +21,7 @@ from holdfast.budget.manager import Counter
 from holdfast.client import requests
 from holdfast.client.exchange import ClientExchange, ExchangeResult
 from holdfast.client.pace import Pace
-from holdfast.client.replies import ClientReport, Part, Reply
+from holdfast.client.replies import ClientReport, Reply, ReplyPart
 from holdfast.client.transports import OFFLINE, Plugin, Transport, open_transport
 from holdfast.engine import Holdfast, Observation, Session
 from holdfast.errors import BudgetExceededError, PrivacyError, SettingsError, StoreError
@@ -186,7 +186,7 @@ class Client:
         system: str = "",
         limit: int | None = None,
         more: Mapping[str, Any] | None = None,
-    ) -> AsyncGenerator[Part]:
+    ) -> AsyncGenerator[ReplyPart]:
         """Ask, and give the text as it comes; the last part holds the reply.
 
         Raises what `chat` does.
@@ -203,20 +203,20 @@ class Client:
                 async for piece in sending.exchange.pieces():
                     if isinstance(piece, str):
                         given += piece
-                        yield Part(piece)
+                        yield ReplyPart(piece)
                     else:
                         answered = piece
         finally:
             if answered is None:
                 self.budget.release(sending.id)
         if answered is not None:
-            yield Part(reply=await self._record(sending, answered))
+            yield ReplyPart(reply=await self._record(sending, answered))
             return
         # After an internal error the whole answer follows the part that was already given.
         reply = await self.chat(messages, tools=tools, system=system, limit=limit, more=more)
-        yield Part(reply.text.removeprefix(given))
+        yield ReplyPart(reply.text.removeprefix(given))
         warnings = (*sending.faults.warnings, *reply.warnings)
-        yield Part(reply=msgspec.structs.replace(reply, warnings=warnings))
+        yield ReplyPart(reply=msgspec.structs.replace(reply, warnings=warnings))
 
     def _build(
         self, messages: Messages, tools: Messages, system: str, more: Mapping[str, Any]

@@ -66,7 +66,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         return f"<Reply, {len(self.text)} characters, {len(self.calls)} calls>"
 
 
-class Part(msgspec.Struct, frozen=True):
+class ReplyPart(msgspec.Struct, frozen=True):
     """A piece of an answer that streams; the last one holds the reply."""
 
     text: str = ""

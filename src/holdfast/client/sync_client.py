@@ -16,7 +16,7 @@ from holdfast.errors import SettingsError
 if TYPE_CHECKING:
     from holdfast.budget import TokenBudgetSnapshot
     from holdfast.client.client import Client, Messages
-    from holdfast.client.replies import ClientReport, Part, Reply
+    from holdfast.client.replies import ClientReport, Reply, ReplyPart
     from holdfast.fitting import Fitted
 
 _T = TypeVar("_T")
@@ -61,11 +61,11 @@ class BlockingClient:
         """See `Client.chat`."""
         return self._run(self._client.chat(messages, **how))
 
-    def stream(self, messages: Messages, **how: Any) -> Iterator[Part]:
+    def stream(self, messages: Messages, **how: Any) -> Iterator[ReplyPart]:
         """See `Client.stream`."""
-        parts: queue.Queue[Part | BaseException | None] = queue.Queue()
+        parts: queue.Queue[ReplyPart | BaseException | None] = queue.Queue()
 
-        async def pump(put: Callable[[Part | BaseException | None], None]) -> None:
+        async def pump(put: Callable[[ReplyPart | BaseException | None], None]) -> None:
             try:
                 async for part in self._client.stream(messages, **how):
                     put(part)

@@ -22,7 +22,7 @@ from holdfast.models.protocol import Embedder
 from holdfast.settings import Settings
 from holdfast.toolbox import Tool, directory, read_valid_tools
 from holdfast.toolbox.argument_checks import find_problems
-from holdfast.upstream.upstreams import Target
+from holdfast.upstream.upstreams import UpstreamTarget
 from holdfast.wire import Conversation
 from holdfast.wire.deferred_tools import deferred_names
 from holdfast.wire.responses import HandedCalls, ModelCall
@@ -164,7 +164,9 @@ def _bare(node: Any) -> Any:
     }
 
 
-def lazy_rules(settings: Settings, targets: Sequence[Target] = (), dialect: str = "") -> LazyRules:
+def lazy_rules(
+    settings: Settings, targets: Sequence[UpstreamTarget] = (), dialect: str = ""
+) -> LazyRules:
     """Return when to defer the schemas of tools, according to the settings, and who holds them.
 
     Only for the proxy: callers of the library would have to answer the two tools themselves.
@@ -178,7 +180,9 @@ def lazy_rules(settings: Settings, targets: Sequence[Target] = (), dialect: str 
     )
 
 
-def _are_held_back_there(settings: Settings, targets: Sequence[Target], dialect: str) -> bool:
+def _are_held_back_there(
+    settings: Settings, targets: Sequence[UpstreamTarget], dialect: str
+) -> bool:
     """Return whether all targets can hold schemas back.
 
     Only its address shows whether the vendor itself answers: gateways with its dialect ignore the

@@ -109,7 +109,7 @@ class Upstream(NamedTuple):
         return f"<Upstream {self.name or self.family}>"
 
 
-class Target(NamedTuple):
+class UpstreamTarget(NamedTuple):
     """Where a request may go, and as what."""
 
     upstream: Upstream
@@ -142,17 +142,17 @@ class Upstreams:
         """Whether there are upstreams besides those of the families."""
         return bool(self._named)
 
-    def targets(self, dialect: str, model: str) -> tuple[Target, ...]:
+    def targets(self, dialect: str, model: str) -> tuple[UpstreamTarget, ...]:
         """Return the targets for a model, in the order in which they are tried; empty if none."""
         model = self._aliases.get(model, model)
         targets = [
-            Target(upstream, upstream.dialect_for(dialect), entry.model or model)
+            UpstreamTarget(upstream, upstream.dialect_for(dialect), entry.model or model)
             for entry, upstream in self._named
             if upstream.answers(dialect) and any(matches(name, model) for name in entry.models)
         ]
         own = self.by_family.get(FAMILY_OF[dialect])
         if own is not None:
-            targets.append(Target(own, dialect, model))
+            targets.append(UpstreamTarget(own, dialect, model))
         return tuple(targets)
 
     def names(self) -> list[str]:

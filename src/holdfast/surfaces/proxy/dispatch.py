@@ -27,7 +27,7 @@ from holdfast.surfaces.proxy.translated import (
 from holdfast.surfaces.proxy.upstream_calls import UpstreamCall, UpstreamCalls
 from holdfast.surfaces.proxy.upstreams import address, outgoing_headers, signature_of, without
 from holdfast.upstream.network import UpstreamError, UpstreamReply
-from holdfast.upstream.upstreams import Target
+from holdfast.upstream.upstreams import UpstreamTarget
 from holdfast.wire import Conversation, write
 from holdfast.wire.stored_history import stored_fields
 
@@ -68,7 +68,7 @@ class Dispatch:
         self.targets = (self.targets[0]._replace(model=self.asked_model),)
 
     @property
-    def target(self) -> Target | None:
+    def target(self) -> UpstreamTarget | None:
         """The upstream that is next, or has responded; None for the offline model."""
         return self.targets[0] if self.targets else None
 
@@ -114,7 +114,7 @@ class Dispatch:
             where="the whole request",
         )
 
-    def _is_native(self, target: Target) -> bool:
+    def _is_native(self, target: UpstreamTarget) -> bool:
         return target.dialect == self.incoming.route.dialect and target.model == self.asked_model
 
     @asynccontextmanager
@@ -187,7 +187,7 @@ class Dispatch:
 
     @asynccontextmanager
     async def _translated(
-        self, target: Target, request: Conversation
+        self, target: UpstreamTarget, request: Conversation
     ) -> AsyncIterator[UpstreamReply]:
         """Ask in another dialect, and give the answer in the client's."""
         if held := stored_fields(request):
@@ -216,7 +216,7 @@ class Dispatch:
             yield answer
 
     def _post(
-        self, target: Target, path: str, query: str, headers: dict[str, str], body: bytes
+        self, target: UpstreamTarget, path: str, query: str, headers: dict[str, str], body: bytes
     ) -> AbstractAsyncContextManager[UpstreamReply]:
         url = address(target.upstream, path, query)
         if not self.is_signed:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from holdfast.surfaces.proxy.delivery import received
 from holdfast.upstream.network import UpstreamReply, is_stream
-from holdfast.upstream.upstreams import Target
+from holdfast.upstream.upstreams import UpstreamTarget
 from holdfast.wire import Answerer, Conversation, convert, custom_tools
 from holdfast.wire.responses import AnswerTranslator, translate_error, translate_response
 
@@ -36,7 +36,7 @@ class TranslatedRequest(NamedTuple):
     """The client's tools whose input is any text, which the upstream was offered as functions."""
 
 
-def translated_path(target: Target, *, streams: bool) -> str:
+def translated_path(target: UpstreamTarget, *, streams: bool) -> str:
     """Where an upstream is asked for an answer, its escapes written."""
     if target.dialect == "converse":
         verb = "converse-stream" if streams else "converse"
@@ -48,7 +48,7 @@ def translated_path(target: Target, *, streams: bool) -> str:
 
 
 def translated_request(
-    request: Conversation, target: Target, *, streams: bool, longest: int
+    request: Conversation, target: UpstreamTarget, *, streams: bool, longest: int
 ) -> TranslatedRequest:
     """The request as the upstream reads it; `longest` is the model's longest answer."""
     answerer = Answerer(model=target.model, streams=streams, output_limit=longest)
@@ -61,7 +61,7 @@ def translated_request(
 
 
 async def translated_reply(
-    reply: UpstreamReply, target: Target, to: str, most: int, custom: frozenset[str]
+    reply: UpstreamReply, target: UpstreamTarget, to: str, most: int, custom: frozenset[str]
 ) -> tuple[UpstreamReply, tuple[str, ...]]:
     """Return the upstream's response in the dialect `to`, and the losses of a complete one.
 
