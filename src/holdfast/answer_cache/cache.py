@@ -122,7 +122,7 @@ class Answers:
             PrivacyError: the question or the answer contains data that the privacy policy forbids.
             StoreError: the cache is switched off, the time is invalid, or a ref is not stored.
         """
-        given = GivenAnswer(text=answer) if isinstance(answer, str) else answer
+        answer_given = GivenAnswer(text=answer) if isinstance(answer, str) else answer
         seconds = self.policy.ttl_seconds if ttl is None else ttl
         if not self.policy.enabled or seconds <= 0:
             raise StoreError(
@@ -130,7 +130,7 @@ class Answers:
                 where="ttl" if self.policy.enabled else "enable_answer_cache",
                 fix="Switch enable_answer_cache on, and keep them for more than 0 seconds.",
             )
-        self._check_privacy(prompt, given.text)
+        self._check_privacy(prompt, answer_given.text)
         id_, now = answer_id(prompt, signature), self._clock()
         vector = await self._vector(prompt) if alike and not self.unlike_because else b""
         embedder = self._embedder
@@ -140,7 +140,7 @@ class Answers:
                 id=id_,
                 prompt=prompt,
                 signature=signature,
-                answer=packed(given),
+                answer=packed(answer_given),
                 refs=await self._whole_names(refs),
                 vector=vector,
                 embedder=vectors.name_of(embedder) if vector and embedder is not None else "",
@@ -186,16 +186,16 @@ class Answers:
     async def _answer(self, stored: StoredAnswer, similarity: float) -> Answer:
         with suppress(StoreError):  # a count is worth no failure
             await self._store.answers.hit(self._scope, stored.id)
-        given = unpacked(stored.answer)
+        content = unpacked(stored.answer)
         return Answer(
             id=stored.id,
-            text=given.text,
+            text=content.text,
             tier="exact" if similarity == 1.0 else "semantic",
             similarity=similarity,
             matched=stored.prompt,
             created=int(stored.created_at),
             age_seconds=max(0.0, self._clock() - stored.created_at),
-            given=given,
+            given=content,
             refs=stored.refs,
         )
 
@@ -243,10 +243,10 @@ class Answers:
         because = unshared_because(prompt)
         matches = []
         async for stored in self._all(AnswerFilter()):
-            same = stored.prompt == prompt
-            similarity = 1.0 if same else _below_one(*vectors.cosines(vector, [stored.vector]))
-            differs = "" if same else because or _difference(prompt, stored.prompt)
-            serves = same or (not differs and similarity >= self.policy.similarity)
+            is_equal = stored.prompt == prompt
+            similarity = 1.0 if is_equal else _below_one(*vectors.cosines(vector, [stored.vector]))
+            differs = "" if is_equal else because or _difference(prompt, stored.prompt)
+            serves = is_equal or (not differs and similarity >= self.policy.similarity)
             matches.append(
                 Match(kept=stored, similarity=similarity, differs_in=differs, serves=serves)
             )
@@ -257,24 +257,24 @@ class Answers:
     ) -> list[StoredAnswer]:
         """Remove answers by id, by ref or by a filter; which. With `preview` they stay."""
         if isinstance(which, str) and which.startswith(ID_PREFIX):
-            meant = await self._named(which)
+            selected = await self._named(which)
         else:
-            wanted = AnswerFilter(ref=_checked(which)) if isinstance(which, str) else which
-            meant = [stored async for stored in self._all(wanted)]
-        if meant and not preview:
-            await self._store.answers.forget(self._scope, [stored.id for stored in meant])
-        return meant
+            selection = AnswerFilter(ref=_checked(which)) if isinstance(which, str) else which
+            selected = [stored async for stored in self._all(selection)]
+        if selected and not preview:
+            await self._store.answers.forget(self._scope, [stored.id for stored in selected])
+        return selected
 
     async def _named(self, name: str) -> list[StoredAnswer]:
         """The answer with an id, or with one that begins so."""
         if len(name) < len(ID_PREFIX) + _LEAST_DIGITS:
             raise _no_name(name)
-        meant = [each async for each in self._all(AnswerFilter()) if each.id.startswith(name)]
-        if len(meant) > 1:
+        candidates = [each async for each in self._all(AnswerFilter()) if each.id.startswith(name)]
+        if len(candidates) > 1:
             raise StoreError(
                 "more than one answer begins so", where=name[:100], fix="Give more of its digits."
             )
-        return meant
+        return candidates
 
     async def _all(self, which: AnswerFilter) -> AsyncIterator[StoredAnswer]:
         scope, before = self._scope.of(which.session or self._scope.session), ""
@@ -294,9 +294,9 @@ class Answers:
             return False
         if self._clock() - stored.created_at < which.older_than_seconds:
             return False
-        wanted = which.contains.lower()
-        said = (stored.prompt, unpacked(stored.answer).text) if wanted else ()
-        return not wanted or any(wanted in text.lower() for text in said)
+        words = which.contains.lower()
+        texts = (stored.prompt, unpacked(stored.answer).text) if words else ()
+        return not words or any(words in text.lower() for text in texts)
 
 
 def _checked(ref: str) -> str:
@@ -319,10 +319,10 @@ def _below_one(similarity: float) -> float:
 
 
 def _difference(prompt: str, other: str) -> str:
-    one, two = read(prompt), read(other)
-    if one is None or two is None:
+    first, two = read(prompt), read(other)
+    if first is None or two is None:
         return "length"
-    return disagreement(one, two) or unshared_because(other)
+    return disagreement(first, two) or unshared_because(other)
 
 
 def _serves(prompt: str, other: str) -> bool:

@@ -50,8 +50,8 @@ def _negations(one: Reading, other: Reading) -> bool:
 
 
 def _antonyms(one: Reading, other: Reading) -> bool:
-    left, right = _leftover(one, other)
-    return not any(second in _opposites().get(first, ()) for first in left for second in right)
+    own_words, right = _leftover(one, other)
+    return not any(second in _opposites().get(first, ()) for first in own_words for second in right)
 
 
 def _deciding(one: Reading, other: Reading) -> bool:
@@ -60,8 +60,8 @@ def _deciding(one: Reading, other: Reading) -> bool:
 
 def _words(one: Reading, other: Reading) -> bool:
     """No word of one is without its like in the other."""
-    left, right = _leftover(one, other)
-    return not left and not right
+    own_words, right = _leftover(one, other)
+    return not own_words and not right
 
 
 def _persons(one: Reading, other: Reading) -> bool:
@@ -111,8 +111,8 @@ def _once(words: tuple[str, ...]) -> list[str]:
 
 def _leftover(one: Reading, other: Reading) -> tuple[list[str], list[str]]:
     """Words of each that the other lacks."""
-    left, right = Counter(set(one.words)), Counter(set(other.words))
-    return list(left - right), list(right - left)
+    own_words, right = Counter(set(one.words)), Counter(set(other.words))
+    return list(own_words - right), list(right - own_words)
 
 
 GUARDS: dict[str, Guard] = {
@@ -141,9 +141,9 @@ def disagreement(one: Reading, other: Reading) -> str:
 def _opposites() -> dict[str, frozenset[str]]:
     opposites: dict[str, set[str]] = {}
     for first, *others in lexicon.antonyms():
-        for other in others:
-            opposites.setdefault(stem(first), set()).add(stem(other))
-            opposites.setdefault(stem(other), set()).add(stem(first))
+        for opposite in others:
+            opposites.setdefault(stem(first), set()).add(stem(opposite))
+            opposites.setdefault(stem(opposite), set()).add(stem(first))
     return {word: frozenset(against) for word, against in opposites.items()}
 
 

@@ -85,14 +85,14 @@ def _sqlite_rows(path: Path, table: str) -> Iterator[Mapping[str, Any]]:
         names = [
             name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type='table'")
         ]
-        wanted = [table] if table else [name for name in TABLES if name in names]
-        if not wanted or wanted[0] not in names:
+        tables = [table] if table else [name for name in TABLES if name in names]
+        if not tables or tables[0] not in names:
             raise StoreError(
                 "there is no such table",
                 where=table or str(path),
                 fix=f"Name one of them with --table: {', '.join(sorted(names)[:20]) or 'none'}.",
             )
-        quoted = wanted[0].replace('"', '""')
+        quoted = tables[0].replace('"', '""')
         for row in db.execute(f'SELECT * FROM "{quoted}"'):  # noqa: S608 - a name of the schema
             yield dict(row)
 
@@ -136,11 +136,11 @@ def _fault(read: CachedRow, row: Mapping[str, Any]) -> str:
         return "it holds neither a question with its answer nor a value"
     if max(len(read.value), len(read.question), len(read.answer)) > _MOST_CHARACTERS:
         return f"it has more than {_MOST_CHARACTERS:,} characters"
-    told = _text(row, ("content_hash",)).lower()
-    if told and read.value and isinstance(_first(row, _VALUE), str):
+    stated_hash = _text(row, ("content_hash",)).lower()
+    if stated_hash and read.value and isinstance(_first(row, _VALUE), str):
         return (
             ""
-            if told == digest(read.value.encode("utf-8", "surrogatepass"))
+            if stated_hash == digest(read.value.encode("utf-8", "surrogatepass"))
             else ("its content_hash is not that of its value")
         )
     return ""

@@ -234,9 +234,9 @@ def _with_acronyms(plain: str) -> str:
 
 
 def _uncontracted(low: str) -> str:
-    for short, whole in lexicon.CONTRACTIONS:
+    for short, expansion in lexicon.CONTRACTIONS:
         if "'" in low or short == "cannot":
-            low = low.replace(short, whole)
+            low = low.replace(short, expansion)
     return " ".join(lexicon.TYPED.get(word, word) for word in low.split(" "))
 
 
@@ -249,8 +249,8 @@ def _asked(framed: str, tokens: list[str], *, is_question: bool) -> str:
         return ""
     if first in _OPENERS:
         return _OPENERS[first]
-    asked = next((token for token in tokens if token in _QUESTIONS), "")
-    return "who" if asked in ("whom", "whose") else asked
+    question_word = next((token for token in tokens if token in _QUESTIONS), "")
+    return "who" if question_word in ("whom", "whose") else question_word
 
 
 def _turned(tokens: Iterable[str]) -> list[str]:

@@ -43,7 +43,7 @@ def encoded(vector: Sequence[float]) -> bytes:
 def cosines(vector: bytes, others: Iterable[bytes]) -> list[float]:
     """Return the cosines of a vector with others; 0 for incomparable ones."""
     stored = list(others)
-    alike = [n for n, other in enumerate(stored) if vector and len(other) == len(vector)]
+    alike = [n for n, candidate in enumerate(stored) if vector and len(candidate) == len(vector)]
     similarities = [0.0] * len(stored)
     if not alike:
         return similarities

@@ -110,13 +110,17 @@ class Sections:
         if section not in _QUOTES or not line.where:
             return None
         for name in dict.fromkeys(("answer", section) if section in _ANSWERS else (section,)):
-            for number, other in enumerate(self.sections[name]):
-                if other.where != line.where:
+            for number, section_line in enumerate(self.sections[name]):
+                if section_line.where != line.where:
                     continue
-                parts = (line.text, other.text) if name == "answer" else (other.text, line.text)
-                joined = other._replace(text=f" {MARK} ".join(parts))
+                parts = (
+                    (line.text, section_line.text)
+                    if name == "answer"
+                    else (section_line.text, line.text)
+                )
+                joined = section_line._replace(text=f" {MARK} ".join(parts))
                 joined = joined._replace(tokens=count(joined.shown))
-                cost = joined.tokens - other.tokens
+                cost = joined.tokens - section_line.tokens
                 if cost > room:
                     return 0
                 self.sections[name][number] = joined
@@ -126,10 +130,10 @@ class Sections:
 
     def _remove_replaced(self, line: _SectionLine) -> None:
         """Remove lines that are part of a new line, and the outline or sample of its place."""
-        for section, number, other in self._all_lines():
-            is_part = lies_within(other.where, line.where) and other.text in line.text
-            is_brief = section in ("outline", "sample") and other.where == line.where
-            if other.where and section != "answer" and (is_part or is_brief):
+        for section, number, section_line in self._all_lines():
+            is_part = lies_within(section_line.where, line.where) and section_line.text in line.text
+            is_brief = section in ("outline", "sample") and section_line.where == line.where
+            if section_line.where and section != "answer" and (is_part or is_brief):
                 self._remove(section, number)
 
     def _remove(self, section: str, number: int) -> _SectionLine:
@@ -150,12 +154,12 @@ class Sections:
         """Return whether a line is shown already; two answers may have the same place."""
         if section in _QUOTES or not line.where:
             return any(
-                lies_within(line.where, other.where) and line.text in other.text
-                for _, _, other in self._all_lines()
+                lies_within(line.where, section_line.where) and line.text in section_line.text
+                for _, _, section_line in self._all_lines()
             )
         return any(
-            other.where == line.where or (name == "ends" and line.text in other.text)
-            for name, _, other in self._all_lines()
+            section_line.where == line.where or (name == "ends" and line.text in section_line.text)
+            for name, _, section_line in self._all_lines()
         )
 
     def _promote(self, answer: _SectionLine) -> None:

@@ -194,15 +194,15 @@ class Client:
         streaming: dict[str, Any] = {} if self.transport.dialect == "gemini" else {"stream": True}
         if self.transport.dialect == "openai-chat":
             streaming |= {"stream_options": {"include_usage": True}}
-        asked = self._build(messages, tools, system, {**streaming, **(more or {})})
-        sending = await self._prepare(asked, limit)
+        request = self._build(messages, tools, system, {**streaming, **(more or {})})
+        sending = await self._prepare(request, limit)
         answered: ExchangeResult | None = None
-        given = ""
+        text = ""
         try:
             with sending.faults.caught("stream"):
                 async for piece in sending.exchange.pieces():
                     if isinstance(piece, str):
-                        given += piece
+                        text += piece
                         yield ReplyPart(piece)
                     else:
                         answered = piece
@@ -214,7 +214,7 @@ class Client:
             return
         # After an internal error the whole answer follows the part that was already given.
         reply = await self.chat(messages, tools=tools, system=system, limit=limit, more=more)
-        yield ReplyPart(reply.text.removeprefix(given))
+        yield ReplyPart(reply.text.removeprefix(text))
         warnings = (*sending.faults.warnings, *reply.warnings)
         yield ReplyPart(reply=msgspec.structs.replace(reply, warnings=warnings))
 
@@ -257,8 +257,8 @@ class Client:
         self, messages: Messages, *, tools: Messages = (), system: str = "", limit: int
     ) -> Fitted:
         """Return the request that `chat` would send, fitted within a limit; nothing is sent."""
-        asked = self._build(messages, tools, system, {})
-        return (await self._fit(asked, limit))[1]
+        request = self._build(messages, tools, system, {})
+        return (await self._fit(request, limit))[1]
 
     async def _fit_if_possible(
         self, asked: requests.ParsedRequest, limit: int | None, faults: Faults
@@ -313,7 +313,7 @@ class Client:
 
     async def _record(self, sending: _Sending, answered: ExchangeResult) -> Reply:
         """Reconcile the budget, write the turn down, learn, and make the reply."""
-        id_, asked, session, fitted, exchange, faults, started = sending
+        id_, request, session, fitted, exchange, faults, started = sending
         last = exchange.refitted or fitted
         report: object = answered.usage
         usage = Usage(fitted.count.tokens, None)
@@ -341,7 +341,7 @@ class Client:
         return Reply(
             text=requests.text_of(dialect, answered.turn),
             calls=tuple(turn_calls(answered.turn, dialect)),
-            messages=requests.turn_in(dialect, answered.turn, asked.dialect, usage.output or 0),
+            messages=requests.turn_in(dialect, answered.turn, request.dialect, usage.output or 0),
             stop_reason=answered.stop_reason,
             model=self.transport.model,
             usage=usage,
@@ -401,8 +401,8 @@ class Client:
 
     def estimate(self, messages: Messages, *, tools: Messages = (), system: str = "") -> TokenCount:
         """Return the input tokens of an unedited request."""
-        asked = self._build(messages, tools, system, {})
-        return self.budget.estimate_usage(asked.conversation, self.transport.counted_as)
+        request = self._build(messages, tools, system, {})
+        return self.budget.estimate_usage(request.conversation, self.transport.counted_as)
 
     async def trim_context(self, target_tokens: int | None = None) -> Fitted | None:
         """Fold the last request to `target` tokens; the next request continues from it.

@@ -93,31 +93,31 @@ class ClientExchange:
         """Ask, and continue until the model has opened all the parts that it needs."""
         bodies: list[bytes] = []
         usages: list[dict[str, Any]] = []
-        sent, body = self._request.sent, self._body
+        current, body = self._request.sent, self._body
         while True:
-            status, got = await self._received(body)
+            status, body_received = await self._received(body)
             if status >= 300:
-                sent = self._start_over(status)
-                body = write(sent)
+                current = self._start_over(status)
+                body = write(current)
                 continue
-            answer = read_response(got, self._transport.dialect)
+            answer = read_response(body_received, self._transport.dialect)
             if answer.error:
                 raise refused(answer.status, self._where)
             usages.append(answer.usage)
-            bodies.append(got)
+            bodies.append(body_received)
             self._ids.keep(answer.id)
             turn = partial(tuple, answer.turn)
-            following = await self._calls.next_request(sent, turn, answer.calls)
+            following = await self._calls.next_request(current, turn, answer.calls)
             if following is None:
                 break
-            sent, body = following, write(following)
+            current, body = following, write(following)
         self._end()
         joined = bodies[-1]
         with self._faults.caught("answer"):
             joined = join_responses(bodies, self._transport.dialect, self._calls.is_hidden)
-        shown = read_response(joined, self._transport.dialect)
+        response = read_response(joined, self._transport.dialect)
         return ExchangeResult(
-            turn=shown.turn, body=joined, usages=usages, stop_reason=answer.stop_reason
+            turn=response.turn, body=joined, usages=usages, stop_reason=answer.stop_reason
         )
 
     @property
@@ -157,36 +157,36 @@ class ClientExchange:
         """Yield the text as it comes, and the outcome at the end."""
         dialect = self._transport.dialect
         relay = Relay(dialect, self._calls.is_hidden)
-        shown = EventParser()
+        parser = EventParser()
         out: list[bytes] = []
-        sent, body = self._request.sent, self._body
+        current, body = self._request.sent, self._body
         while True:
             async with self._transport.send(body, stream=True) as reply:
                 if reply.status >= 300:
-                    sent = self._start_over(reply.status)
-                    body = write(sent)
+                    current = self._start_over(reply.status)
+                    body = write(current)
                     continue
                 async with aclosing(reply.chunks()) as chunks:
                     async for chunk in chunks:
                         for event in relay.feed(chunk):
                             out.append(event)
-                            for text in _texts(shown, event, dialect):
+                            for text in _texts(parser, event, dialect):
                                 yield text
                 out += relay.finish()
             if relay.failed:
                 raise refused(502, self._where)
             self._ids.keep(relay.upstream_id)
             following = await self._calls.next_request(
-                sent, lambda: relay.assistant_turn, relay.calls
+                current, lambda: relay.assistant_turn, relay.calls
             )
             if following is None:
                 break
             out += relay.continue_with()
-            sent, body = following, write(following)
+            current, body = following, write(following)
         self._end()
         for event in relay.close():
             out.append(event)
-            for text in _texts(shown, event, dialect):
+            for text in _texts(parser, event, dialect):
                 yield text
         yield ExchangeResult(
             turn=split(relay.assistant_turn, dialect, self._calls.is_hidden),

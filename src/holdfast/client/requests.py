@@ -62,9 +62,9 @@ def build(  # noqa: PLR0913 - all that a request is made of
 ) -> ParsedRequest:
     """Return a request in the dialect `to`; `more` are fields in that dialect."""
     bare = [{key: value for key, value in m.items() if key != EXTENSION} for m in messages]
-    given = conversation_of(bare)
-    dialect = given.dialect
-    body = dict(decode(given.source)) if given.source else {"messages": bare}
+    conversation = conversation_of(bare)
+    dialect = conversation.dialect
+    body = dict(decode(conversation.source)) if conversation.source else {"messages": bare}
     if system:
         _put_system(body, dialect, system)
     if tools:
@@ -76,7 +76,7 @@ def build(  # noqa: PLR0913 - all that a request is made of
         body["model"] = model
     marked = frozenset(
         print_
-        for message, value in zip(given.messages, messages, strict=False)
+        for message, value in zip(conversation.messages, messages, strict=False)
         if isinstance(value.get(EXTENSION), Mapping) and value[EXTENSION].get("anchor")
         for print_ in _prints(message)
     )

@@ -194,12 +194,12 @@ class OfflineTransport:
     @asynccontextmanager
     async def send(self, body: bytes, *, stream: bool) -> AsyncIterator[UpstreamReply]:
         """Answer a request."""
-        asked = read(body, self.dialect)
-        tokens = count(asked, model=self.counted_as).tokens
+        conversation = read(body, self.dialect)
+        tokens = count(conversation, model=self.counted_as).tokens
         if stream:
-            yield _Ready(self._model.stream(asked, self.dialect, tokens), stream=True)
+            yield _Ready(self._model.stream(conversation, self.dialect, tokens), stream=True)
         else:
-            yield _Ready((self._model.answer(asked, self.dialect, tokens),), stream=False)
+            yield _Ready((self._model.answer(conversation, self.dialect, tokens),), stream=False)
 
     async def close(self) -> None:
         """Do nothing: there is no connection."""
@@ -227,7 +227,7 @@ class PromptTransport:
         most = read(body, self.dialect).rest.get("max_tokens")
         limit = most if isinstance(most, int) else _MOST_PROMPT_OUTPUT
         completion = await self._model.complete(prompt, system=system, max_tokens=limit)
-        said = OfflineResponse(
+        response = OfflineResponse(
             id=random_id(),
             model=completion.model or self.model,
             created=int(time.time()),
@@ -237,9 +237,9 @@ class PromptTransport:
             cut=completion.cut,
         )
         if stream:
-            yield _Ready(tuple(stream_response(said, self.dialect)), stream=True)
+            yield _Ready(tuple(stream_response(response, self.dialect)), stream=True)
         else:
-            yield _Ready((compose_response(said, self.dialect),), stream=False)
+            yield _Ready((compose_response(response, self.dialect),), stream=False)
 
     async def close(self) -> None:
         """Do nothing: there is no connection."""
@@ -252,9 +252,9 @@ def prompt_of(body: bytes) -> tuple[str, str]:
     for message in read(body, PromptTransport.dialect).messages:
         texts = [block.text for block in message.blocks if isinstance(block, Text | ToolResult)]
         texts += [f"(calls {b.name})" for b in message.blocks if isinstance(b, ToolCall)]
-        said = "\n".join(filter(None, texts))
+        text = "\n".join(filter(None, texts))
         if message.role == "system":
-            system.append(said)
+            system.append(text)
         else:
-            lines.append(f"{message.role}: {said}")
+            lines.append(f"{message.role}: {text}")
     return "\n\n".join(system), "\n\n".join(lines)

@@ -100,12 +100,15 @@ def digest(content: str, most: int, question: str, counted: Count) -> Digest:
     shares = [(part, most * len(part.text) // len(content)) for part in _parts(content)]
     if min(share for _, share in shares[:-1]) > _OWN_SHARE:
         chosen = [_as_one(part, share, question, counted) for part, share in shares]
-        return _joined([one for one in chosen if one.text], counted, most)
+        return _joined([quotation for quotation in chosen if quotation.text], counted, most)
     candidates: list[Quotation] = []
     for part, share in shares:
         best = _of_part(part, max(_LEAST_AGAIN, _AGAIN * share), question, counted)
         first = candidates[-1].paragraph + 1 if candidates else 0
-        candidates += [one._replace(paragraph=one.paragraph + first) for one in best.quotations]
+        candidates += [
+            quotation._replace(paragraph=quotation.paragraph + first)
+            for quotation in best.quotations
+        ]
     return choose(candidates, most, question, counted, prose=True)
 
 
@@ -123,7 +126,7 @@ def _quotations(content: str, counted: Count) -> tuple[list[Quotation], bool]:
 def _cut_up(passages: Sequence[Passage], counted: Count, *, prose: bool) -> list[Quotation]:
     """Return each sentence, row or line once: parts of a long section repeat its title."""
     quotations: list[Quotation] = []
-    told: set[str] = set()
+    seen_texts: set[str] = set()
     number = 0
     for passage in passages:
         # Short paragraphs were joined to one passage, and each begins anew.
@@ -132,8 +135,8 @@ def _cut_up(passages: Sequence[Passage], counted: Count, *, prose: bool) -> list
             place = 0
             for piece in _BETWEEN_SENTENCES.split(paragraph) if prose else [paragraph]:
                 text = piece.strip()
-                if text and text not in told:
-                    told.add(text)
+                if text and text not in seen_texts:
+                    seen_texts.add(text)
                     quotations.append(Quotation(text, passage.where, number, place, counted(text)))
                     place += 1
     return quotations
@@ -160,7 +163,10 @@ def _of_part(part: _ContentPart, most: int, question: str, counted: Count) -> Di
     quotations = _cut_up(plain_text.passages(source), counted, prose=True)
     chosen = choose(quotations, most, question, counted, prose=True)
     return chosen._replace(
-        quotations=tuple(one._replace(where=_shifted(one.where, part)) for one in chosen.quotations)
+        quotations=tuple(
+            quotation._replace(where=_shifted(quotation.where, part))
+            for quotation in chosen.quotations
+        )
     )
 
 
@@ -259,15 +265,15 @@ def _beginnings(quotations: Sequence[Quotation]) -> list[float]:
 
 def _news(quotations: Sequence[Quotation]) -> list[float]:
     """Return the new information per token of each quotation; errors count more."""
-    told: set[str] = set()
+    seen_words: set[str] = set()
     lines = [quotation.text[:_FIRST_WORDS].replace("\n", " ") for quotation in quotations]
     # Few lines hold a word of an error: these are found all at once, and only they are weighed.
     alerting = set(alert_lines(Source("\n".join(lines).encode("utf-8", "replace"))))
     news = []
     for number, (quotation, line) in enumerate(zip(quotations, lines, strict=True), 1):
         words = set(_WORD.findall(quotation.text))
-        fresh = words - told
-        told |= fresh
+        fresh = words - seen_words
+        seen_words |= fresh
         grave = _GRAVE.get(gravity(line, level(line)), 0.0) if number in alerting else 0.0
         news.append(len(fresh) / (quotation.tokens + 3) + (grave if fresh else 0.0))
     return news
@@ -279,13 +285,13 @@ def _bearing(quotations: Sequence[Quotation], question: str, *, prose: bool) -> 
     if not prose:
         return bearing
     best = sorted(range(len(bearing)), key=lambda n: (-bearing[n], n))[:_FIRST_HOP]
-    asked = set(_WORD.findall(fold(question)))
+    question_words = set(_WORD.findall(fold(question)))
     names = dict.fromkeys(
         name
         for n in best
         if bearing[n] > 0
         for name in _NAME.findall(quotations[n].text)
-        if fold(name) not in asked and not is_stop_word(fold(name))
+        if fold(name) not in question_words and not is_stop_word(fold(name))
     )
     if not names:
         return bearing
@@ -297,7 +303,7 @@ def _bearing(quotations: Sequence[Quotation], question: str, *, prose: bool) -> 
 
 def _ranked(quotations: Sequence[Quotation], question: str) -> list[float]:
     """How much each sentence, and the paragraph around it, have to do with a question: 0 to 2."""
-    own = _scores(question, [Passage(one.text, "") for one in quotations])
+    own = _scores(question, [Passage(candidate.text, "") for candidate in quotations])
     paragraphs: dict[int, list[str]] = {}
     for quotation in quotations:
         paragraphs.setdefault(quotation.paragraph, []).append(quotation.text)
@@ -315,7 +321,7 @@ def _scores(question: str, passages: Sequence[Passage]) -> list[float]:
     """The rank of each passage against that of the best: 0 to 1."""
     scores = [0.0] * len(passages)
     ranked = rank(question, passages)
-    most = max((one.score for one in ranked), default=1.0)
-    for one in ranked:
-        scores[one.index] = one.score / most
+    most = max((match.score for match in ranked), default=1.0)
+    for match in ranked:
+        scores[match.index] = match.score / most
     return scores

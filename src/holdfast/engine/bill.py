@@ -165,14 +165,14 @@ def remembered_usage(
     price = price_of(model, now)
     overflows = _overflows(counted.untouched, counted)
     tokens = counted.predicted if overflows else counted.untouched
-    asked = CallTokens(input=tokens)
+    asked_call = CallTokens(input=tokens)
     if price is not None:
         prefixes = Prefixes(idle_seconds=answer.age_seconds)
-        asked = expected_call(tokens, tokens, prefixes, policy_of(price), counted.cache_lives)
-    asked = msgspec.structs.replace(asked, output=answer.output)
+        asked_call = expected_call(tokens, tokens, prefixes, policy_of(price), counted.cache_lives)
+    asked_call = msgspec.structs.replace(asked_call, output=answer.output)
     usage = TurnUsage(answered=True, overflows=overflows)
     return msgspec.structs.replace(
-        _with_money(usage, (), asked, price, billed=counted.billed),
+        _with_money(usage, (), asked_call, price, billed=counted.billed),
         estimated=not counted.is_exact,
         assumed=True,
     )
@@ -223,14 +223,14 @@ def turn_usage(
     unchanged = len(calls) == 1 and not counted.difference
     overflows = False
     if failed or not calls:
-        asked = CallTokens(input=0)
+        asked_call = CallTokens(input=0)
     elif unchanged:
-        asked = calls[0]
+        asked_call = calls[0]
     else:
-        asked = _asked(calls, counted, policy, is_measured=is_measured)
-        overflows = _overflows(asked.input, counted)
+        asked_call = _asked(calls, counted, policy, is_measured=is_measured)
+        overflows = _overflows(asked_call.input, counted)
         if overflows:
-            asked = _sum_of(calls)
+            asked_call = _sum_of(calls)
     unreported = bool(calls) and not is_measured
     usage = TurnUsage(
         predicted=0 if failed else counted.predicted,
@@ -242,7 +242,7 @@ def turn_usage(
         assumed=unreported or not (failed or unchanged),
         overflows=overflows,
     )
-    return _with_money(usage, calls, asked, price, billed=counted.billed)
+    return _with_money(usage, calls, asked_call, price, billed=counted.billed)
 
 
 def _asked(
@@ -258,10 +258,10 @@ def _asked(
     tokens = max(0, first.input + counted.difference)
     prefixes = _in_reported_tokens(counted, first.input)
     if is_measured:
-        asked = asked_call(tokens, first, prefixes, policy, lives)
+        expected = asked_call(tokens, first, prefixes, policy, lives)
     else:
-        asked = expected_call(tokens, prefixes.asked_known, prefixes, policy, lives)
-    return msgspec.structs.replace(asked, output=calls[-1].output)
+        expected = expected_call(tokens, prefixes.asked_known, prefixes, policy, lives)
+    return msgspec.structs.replace(expected, output=calls[-1].output)
 
 
 def _overflows(asked: int, counted: RequestCounts) -> bool:
@@ -286,13 +286,13 @@ def _in_reported_tokens(counted: RequestCounts, reported: int) -> Prefixes:
     if not 0.5 <= factor <= 2:  # the provider bills stored content, such as a history
         factor = 1.0
     prefixes = counted.prefixes
-    frame, known = round(prefixes.frame * factor), round(prefixes.known * factor)
+    frame, prefix = round(prefixes.frame * factor), round(prefixes.known * factor)
     return msgspec.structs.replace(
         prefixes,
         frame=frame,
         asked_frame=max(0, frame + prefixes.asked_frame - prefixes.frame),
-        known=known,
-        asked_known=max(0, known + prefixes.asked_known - prefixes.known),
+        known=prefix,
+        asked_known=max(0, prefix + prefixes.asked_known - prefixes.known),
     )
 
 
@@ -305,14 +305,14 @@ def _with_money(
     billed: bool,
 ) -> TurnUsage:
     """Return the usage with tokens and dollars; those of the offline model are kept separate."""
-    sent = _sum_of(calls)
+    sent_call = _sum_of(calls)
     usage = msgspec.structs.replace(
         usage,
-        input=sent.input,
-        cached=sent.cached,
-        cache_written=sent.written,
-        cache_written_hour=sent.written_hour,
-        output=sent.output,
+        input=sent_call.input,
+        cached=sent_call.cached,
+        cache_written=sent_call.written,
+        cache_written_hour=sent_call.written_hour,
+        output=sent_call.output,
         untouched=asked.input,
         untouched_cached=asked.cached,
         untouched_written=asked.written,
@@ -355,17 +355,19 @@ def call_cost(price: Price, call: CallTokens) -> Decimal:
 
 def prefixes_of(fitted: Fitted) -> Prefixes:
     """Return where a request begins like the last answered one, in tokens."""
-    how, sent = fitted.continuation, fitted.count
+    how, sent_count = fitted.continuation, fitted.count
     if how is None:
         return Prefixes()
-    asked = fitted.asked_count or sent
-    frame = max(0, round(sent.plain - sum(sent.message_tokens)))
-    asked_frame = max(0, round(asked.plain - fitted.unclaimed - sum(asked.message_tokens)))
+    asked_count = fitted.asked_count or sent_count
+    frame = max(0, round(sent_count.plain - sum(sent_count.message_tokens)))
+    asked_frame = max(
+        0, round(asked_count.plain - fitted.unclaimed - sum(asked_count.message_tokens))
+    )
     return Prefixes(
         frame=frame,
         asked_frame=asked_frame,
-        known=_tokens_before(sent, how.sent),
-        asked_known=max(0, _tokens_before(asked, how.asked) - fitted.unclaimed),
+        known=_tokens_before(sent_count, how.sent),
+        asked_known=max(0, _tokens_before(asked_count, how.asked) - fitted.unclaimed),
         broken=how.broken,
         idle_seconds=how.idle_seconds,
     )
@@ -434,8 +436,8 @@ def _predicted_calls(
     number = expanded.rounds + (not failed)
     opened = [expanded.tokens * n // max(1, expanded.rounds) for n in range(number)]
     calls = [CallTokens(input=counted.predicted + tokens) for tokens in opened]
-    listed = reports if isinstance(reports, list | tuple) else [reports]
-    usages = [usage for report in listed if (usage := reported_usage(report)) is not None]
+    report_list = reports if isinstance(reports, list | tuple) else [reports]
+    usages = [usage for report in report_list if (usage := reported_usage(report)) is not None]
     if calls and (output := sum(usage.output or 0 for usage in usages)):
         calls[-1] = msgspec.structs.replace(calls[-1], output=output)
     return calls
@@ -446,11 +448,11 @@ def _with_expected_cache(
 ) -> list[CallTokens]:
     """Return calls with the cache reads and writes that the provider's rules let expect."""
     expected = []
-    known = counted.prefixes.known
+    cached = counted.prefixes.known
     for call in calls:
-        split = expected_call(call.input, known, counted.prefixes, policy, counted.cache_lives)
+        split = expected_call(call.input, cached, counted.prefixes, policy, counted.cache_lives)
         expected.append(msgspec.structs.replace(split, output=call.output))
-        known = call.input
+        cached = call.input
     return expected
 
 

@@ -21,11 +21,11 @@ def sharing(conversation: Conversation, before: Conversation | None) -> Conversa
     """
     if before is None or before.dialect != conversation.dialect:
         return conversation
-    same = common_prefix(before.messages, conversation.messages)
-    if same == len(before.messages):
+    shared = common_prefix(before.messages, conversation.messages)
+    if shared == len(before.messages):
         return conversation
     messages = list(conversation.messages)
-    for n in range(same, min(len(before.messages), len(messages))):
+    for n in range(shared, min(len(before.messages), len(messages))):
         old, new = before.messages[n], messages[n]
         if old is not new and bytes(old.span) == bytes(new.span):
             MARK.carry(new, old)  # the caller may have marked the message it has read anew
@@ -38,7 +38,7 @@ def sharing(conversation: Conversation, before: Conversation | None) -> Conversa
         tuple(messages),
         source=conversation.source,
         body=conversation.rest,
-        extends=conversation.extends if same >= len(conversation.extends) else (),
+        extends=conversation.extends if shared >= len(conversation.extends) else (),
         even=conversation.even,
     )
 
@@ -52,8 +52,8 @@ def let_go_of(requests: Iterable[Conversation], state: FitState | None = None) -
     own = (state.asked, state.sent) if state is not None else ()
     for request in requests:
         shared = max((common_prefix(each.messages, request.messages) for each in own), default=0)
-        others = request.messages[shared:]
-        staying = {id(message) for each in own for message in each.messages} if others else ()
-        for message in others:
+        later = request.messages[shared:]
+        staying = {id(message) for each in own for message in each.messages} if later else ()
+        for message in later:
             if id(message) not in staying:
                 message.let_go()

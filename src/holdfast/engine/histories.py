@@ -126,10 +126,10 @@ class Histories:
         """
         off_loop = self._engine.workers.off_loop
         messages = asked.messages[: parts.stop]
-        known, place = self._known.get(session, (0, ""))
-        work = partial(_marks, messages, known, place)
-        known, first, marks = await off_loop(_size(messages[known:]), work)
-        start = max(known, parts.start)
+        first_new, place = self._known.get(session, (0, ""))
+        work = partial(_marks, messages, first_new, place)
+        first_new, first, marks = await off_loop(_size(messages[first_new:]), work)
+        start = max(first_new, parts.start)
         stop = min(len(messages), start + MOST_NEW)
         names = {first + n: f"msg_{mark[:24]}" for n, mark in enumerate(marks[1:])}
         refuses = options.rules.privacy == "refuse"

@@ -78,8 +78,10 @@ class Holdfast:
         workers: Workers | None = None,
         answers: AnswerPolicy | None = None,
     ) -> None:
-        given = {"options": options, "workers": workers, "answer_policy": answers}
-        chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        arguments = {"options": options, "workers": workers, "answer_policy": answers}
+        chosen: dict[str, Any] = {
+            name: value for name, value in arguments.items() if value is not None
+        }
         parts = EngineParts(store=store, clock=clock, **chosen)
         self._begin(parts, scope or Scope(), calibration or Calibration())
 
@@ -202,19 +204,19 @@ class Holdfast:
             )
 
         while True:
-            made = await self.workers.off_loop(size_of(content), partial(made_with, rules))
-            if made.content is None:
-                return made
+            citation = await self.workers.off_loop(size_of(content), partial(made_with, rules))
+            if citation.content is None:
+                return citation
             try:
-                await self.store.put(self._scope(session), [made.content])
+                await self.store.put(self._scope(session), [citation.content])
             except RefCollisionError:
                 rules = longer_refs(rules)
             else:
                 if learns_later:
-                    self._learner.learn_later(self._scope(session), [made.content])
+                    self._learner.learn_later(self._scope(session), [citation.content])
                 else:
-                    await self._learner.learn(self._scope(session), made.content)
-                return made
+                    await self._learner.learn(self._scope(session), citation.content)
+                return citation
 
     async def expand_ref(
         self,
@@ -229,7 +231,7 @@ class Holdfast:
         `opener` is the name of the tool that opens the rest. With `peek` the call does not count as
         an opening, because a person made it and no model needed the part.
         """
-        wanted = ExpandOptions.parse(options)
+        parsed = ExpandOptions.parse(options)
         try:
             stored = await self.store.get(self.scope, ref_id, peek=peek)
         except DamagedContentError:
@@ -242,7 +244,7 @@ class Holdfast:
         if self.parts.summary_queue is not None and not peek:
             await self.parts.summary_queue.opened(self.scope, info)
         note = note_of(info)
-        work = partial(self.workers.expand, info.ref_id, data, info.kind, wanted)
+        work = partial(self.workers.expand, info.ref_id, data, info.kind, parsed)
         return await self.workers.off_loop(len(data), partial(work, note=note, opener=opener))
 
     # --- what was said ---------------------------------------------------------------------------
@@ -267,9 +269,11 @@ class Holdfast:
         """Keep messages of a session to be recalled, and their facts: see `Memory.remember`."""
         ids = await self.memory.remember(session, messages)
         if self.parts.learns:
-            said = [{**_plain(each), "id": id_} for each, id_ in zip(messages, ids, strict=True)]
+            messages_with_ids = [
+                {**_plain(each), "id": id_} for each, id_ in zip(messages, ids, strict=True)
+            ]
             with suppress(StoreError):  # that is no reason to fail
-                await self.facts.extract(said, session=session)
+                await self.facts.extract(messages_with_ids, session=session)
         return ids
 
     async def recall(
@@ -321,8 +325,8 @@ class Holdfast:
     def assembler(self) -> Assembler:
         """Assembles turns; its `options` choose the contents of their headers."""
         about = (self.memory, self.facts, self.store, self.scope, self.parts.assembling)
-        listed = partial(Holdfast._listed_tools, proxy(self))  # it must not hold what holds it
-        return Assembler(*about, tools=listed)
+        list_tools = partial(Holdfast._listed_tools, proxy(self))  # it must not hold what holds it
+        return Assembler(*about, tools=list_tools)
 
     async def _listed_tools(self) -> tuple[ToolIntent, ...]:
         """The tools of the toolbox, for the directory of a header."""
@@ -352,7 +356,7 @@ class Holdfast:
         request as it is serialized in `dialect`, as `model` counts. Only `remember` stores the
         user's words and the answer.
         """
-        wanted = AssembleContextInput(
+        inputs = AssembleContextInput(
             session_id=session,
             user_turn=user_turn,
             intent=intent,
@@ -360,7 +364,7 @@ class Holdfast:
             token_budget=self.assembler.options.tokens if token_budget is None else token_budget,
             force_refresh=force_refresh,
         )
-        return await self.assembler.assemble(wanted, model=model, dialect=dialect)
+        return await self.assembler.assemble(inputs, model=model, dialect=dialect)
 
     # --- requests --------------------------------------------------------------------------------
 
@@ -405,9 +409,9 @@ class Holdfast:
         def work(options: FitOptions, reader: ContentReader) -> Fitted:
             return reader.finish(plan(body, options, calibration=self.calibration))
 
-        told, workers = self._learner.learn_later, self.workers
+        learn, workers = self._learner.learn_later, self.workers
         return await fit_and_store(
-            self.store, self.scope, workers, size_of(body), options, work, told=told
+            self.store, self.scope, workers, size_of(body), options, work, told=learn
         )
 
     async def observe(

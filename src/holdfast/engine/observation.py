@@ -41,5 +41,5 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def reports(self) -> list[object]:
         """The usage reports that are not empty."""
-        listed = self.usage if isinstance(self.usage, list) else [self.usage]
-        return [report for report in listed if report]
+        usages = self.usage if isinstance(self.usage, list) else [self.usage]
+        return [report for report in usages if report]

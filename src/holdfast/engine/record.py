@@ -99,24 +99,28 @@ def continued(state: FitState, before: Before) -> Continuation:
 
     Cache marks move with every request of Claude's clients; they are no part of the prompt.
     """
-    asked = _same_prompt(state.asked, before.asked)
-    if asked is None:
+    asked_messages = _same_prompt(state.asked, before.asked)
+    if asked_messages is None:
         names = [name for line in before.lines for name in line.originals]
-        asked = _same_names(state.asked, names)
-    sent = _same_prompt(state.sent, before.sent)
-    if sent is None:
-        sent = _same_names(state.sent, [line.sha256 for line in before.lines])
-    is_whole = sent == len(before.lines)
-    return Continuation(asked, sent, broken=not is_whole and sent < _lines_made_of(before, asked))
+        asked_messages = _same_names(state.asked, names)
+    sent_messages = _same_prompt(state.sent, before.sent)
+    if sent_messages is None:
+        sent_messages = _same_names(state.sent, [line.sha256 for line in before.lines])
+    is_whole = sent_messages == len(before.lines)
+    return Continuation(
+        asked_messages,
+        sent_messages,
+        broken=not is_whole and sent_messages < _lines_made_of(before, asked_messages),
+    )
 
 
 def _same_prompt(conversation: Conversation, before: tuple[Message, ...] | None) -> int | None:
     """Return how many messages equal those of an earlier request; None if unknown."""
     if before is None:
         return None
-    same = _same_objects(conversation, before)
-    later = map(fingerprint, before[same:])
-    return same + _shared(later, map(fingerprint, conversation.messages[same:]))
+    shared = _same_objects(conversation, before)
+    later = map(fingerprint, before[shared:])
+    return shared + _shared(later, map(fingerprint, conversation.messages[shared:]))
 
 
 def _lines_made_of(before: Before, asked: int) -> int:
@@ -127,9 +131,9 @@ def _lines_made_of(before: Before, asked: int) -> int:
 
 def written(state: FitState, before: Before) -> TurnChange:
     """A request as the change against the one before."""
-    sent = state.sent.messages
+    sent_messages = state.sent.messages
     same = _same_objects(state.sent, before.sent)
-    lines = before.lines[:same] + tuple(map(_line, sent[same:]))
+    lines = before.lines[:same] + tuple(map(_line, sent_messages[same:]))
     shared = same + _shared(before.lines[same:], lines[same:])
     frame = _packed(state.sent)
     frame_name = digest(frame)
@@ -138,9 +142,9 @@ def written(state: FitState, before: Before) -> TurnChange:
     if frame_name != before.frame:
         messages[frame_name] = frame
     standings = []
-    for n in range(shared, len(sent)):
-        messages[lines[n].sha256] = bytes_of(sent[n])
-        replacement = REPLACEMENT.get(sent[n])
+    for n in range(shared, len(sent_messages)):
+        messages[lines[n].sha256] = bytes_of(sent_messages[n])
+        replacement = REPLACEMENT.get(sent_messages[n])
         if replacement is None:
             continue
         for name, original in zip(lines[n].originals, replacement.originals, strict=True):
@@ -157,14 +161,16 @@ def written(state: FitState, before: Before) -> TurnChange:
         )
     patches, replaced = _shortened(patches_of(state))
     messages |= {name: was for name, was in replaced.items() if name not in before.undone}
-    summed, end, asked = _summed(state.asked, before)
-    known = Before(lines, frame_name, frozenset(replaced), state.asked.messages, sent, summed, end)
+    summed, end, asked_hash = _summed(state.asked, before)
+    before_now = Before(
+        lines, frame_name, frozenset(replaced), state.asked.messages, sent_messages, summed, end
+    )
     return TurnChange(
-        known,
+        before_now,
         Trail(shared, tuple(line.sha256 for line in lines[shared:]), frame_name),
         tuple(standings),
         patches,
-        asked,
+        asked_hash,
         messages,
         _share(state.sent, _same_sent(state, before)),
     )
@@ -201,9 +207,9 @@ def _summed(asked: Conversation, before: Before) -> tuple[Hash | None, int, str]
         summed.update(body[before.end : end])
     else:
         summed = hashlib.sha256(body[:end])
-    whole = summed.copy()
-    whole.update(body[end:])
-    return summed, end, whole.hexdigest()
+    running = summed.copy()
+    running.update(body[end:])
+    return summed, end, running.hexdigest()
 
 
 def _packed(conversation: Conversation) -> bytes:
@@ -216,19 +222,19 @@ def _packed(conversation: Conversation) -> bytes:
 
 
 def _same_sent(state: FitState, before: Before) -> int:
-    same = _same(state.sent, before.sent)
-    if same is None:
-        same = _same_names(state.sent, [line.sha256 for line in before.lines])
-    return same
+    shared = _same(state.sent, before.sent)
+    if shared is None:
+        shared = _same_names(state.sent, [line.sha256 for line in before.lines])
+    return shared
 
 
 def _same(conversation: Conversation, before: tuple[Message, ...] | None) -> int | None:
     """Return how many messages equal those of the request before; None if that was released."""
     if before is None:
         return None
-    same = _same_objects(conversation, before)
-    return same + _shared(
-        map(sha256_of, before[same:]), map(sha256_of, conversation.messages[same:])
+    shared = _same_objects(conversation, before)
+    return shared + _shared(
+        map(sha256_of, before[shared:]), map(sha256_of, conversation.messages[shared:])
     )
 
 
@@ -268,9 +274,9 @@ def patches_of(state: FitState) -> tuple[Patch, ...]:
     edits = [frame_edit.edit for frame_edit in state.frame_edits]
     frames = [*(pack(frame_edit.before) for frame_edit in state.frame_edits)]
     frames.append(pack(state.sent.frame))
-    asked = _packed(state.asked)
-    if asked != frames[0]:  # a client's gaps between messages vary; ours do not
-        frames.insert(0, asked)
+    asked_frame = _packed(state.asked)
+    if asked_frame != frames[0]:  # a client's gaps between messages vary; ours do not
+        frames.insert(0, asked_frame)
         edits.insert(0, _EVENED)
     return tuple(map(_patch, frames, frames[1:], edits))
 
@@ -427,15 +433,15 @@ def state_of(
     if not stored.keys() >= set(sides.names):
         return None
     asked_before, sent_before = (before.asked, before.sent) if before else (None, None)
-    asked = read(asked_body(sides, stored), dialect, previous=asked_before)
-    asked = sharing(asked, asked_before)
+    asked_conversation = read(asked_body(sides, stored), dialect, previous=asked_before)
+    asked_conversation = sharing(asked_conversation, asked_before)
     around = unpack(stored[sides.frame])
     sent_body = around.around([stored[name] for name in sides.sent])
-    sent = sharing(read(sent_body, dialect, previous=sent_before), sent_before)
+    sent_conversation = sharing(read(sent_body, dialect, previous=sent_before), sent_before)
     messages = []
     start = 0
-    for n, (line, message) in enumerate(zip(sides.lines, sent.messages, strict=True)):
-        originals = asked.messages[start : start + len(line.originals)]
+    for n, (line, message) in enumerate(zip(sides.lines, sent_conversation.messages, strict=True)):
+        originals = asked_conversation.messages[start : start + len(line.originals)]
         start += len(originals)
         standing = sides.standings.get(n)
         if standing is None:
@@ -446,8 +452,10 @@ def state_of(
             message, Replacement(originals, standing.edits, standing.refs, fold, standing.own)
         )
         messages.append(message)
-    whole = sent.with_messages(tuple(messages))
+    complete = sent_conversation.with_messages(tuple(messages))
     origins, untold = origins_of(messages), untold_in(messages)
     # A digest has a ref also where the client has no tools, and does not show it there.
-    refs = names_ref(whole) and expansion_tool(whole)[1]
-    return FitState(asked, whole, origins, floor=sides.floor, refs=refs, untold=untold)
+    refs = names_ref(complete) and expansion_tool(complete)[1]
+    return FitState(
+        asked_conversation, complete, origins, floor=sides.floor, refs=refs, untold=untold
+    )

@@ -27,8 +27,8 @@ class ResponseChains:
 
     async def session_of(self, response_id: str) -> str:
         """Return the name of the session that a response belongs to; empty if it is unknown."""
-        known = self._latest.get(response_id)
-        return known or await self._store.session_linked(self._scope, response_id)
+        session = self._latest.get(response_id)
+        return session or await self._store.session_linked(self._scope, response_id)
 
     def remember(self, response_id: str, session: str) -> None:
         """Remember the session of a response in memory."""

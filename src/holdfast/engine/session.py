@@ -160,13 +160,13 @@ class Session:
         turns = await self._writer.catch_up()
         sides = last_fitted(turns)
         if sides is not None and self.record.closed_at is None:
-            held = held_in(self.state)
-            lacking = [name for name in sides.names if name not in held]
-            stored = held | await self._store.messages(self.scope, lacking)
+            held_history = held_in(self.state)
+            lacking = [name for name in sides.names if name not in held_history]
+            stored = held_history | await self._store.messages(self.scope, lacking)
             state = state_of(self.record.dialect, sides, stored, self.state)
             if state is not None and state.untold:
-                told = await self._writer.told(turns)
-                state = msgspec.structs.replace(state, told=told)
+                summaries = await self._writer.told(turns)
+                state = msgspec.structs.replace(state, told=summaries)
             await self._go_on_from(state)
             answers = (*await self._writer.inherited(),
                        *await self._writer.hidden(turns))  # fmt: skip
@@ -305,9 +305,9 @@ class Session:
         with suppress(StoreError):  # no reason for a request to fail
             if any(edit.action == "fold" for edit in fitted.edits):
                 await summaries.ask(self.scope, state.asked.dialect, state.awaited)
-            told = await summaries.ready(self.scope, state.asked.dialect, state.awaited)
-            if told:
-                state = msgspec.structs.replace(state, told={**state.told, **told})
+            finished = await summaries.ready(self.scope, state.asked.dialect, state.awaited)
+            if finished:
+                state = msgspec.structs.replace(state, told={**state.told, **finished})
                 return msgspec.structs.replace(fitted, state=state)
         return fitted
 
@@ -389,12 +389,15 @@ class Session:
             looks = partial(self._look, fitted)
             size = size_of(fitted.state.asked) // COMPARING
             lives, head, parts, prefixes = await self._workers.off_loop(size, looks)
-            sent, asked = observation.first or fitted.count, fitted.asked_count or fitted.count
+            sent_count, asked_count = (
+                observation.first or fitted.count,
+                fitted.asked_count or fitted.count,
+            )
             counted = RequestCounts(
-                predicted=sent.plain,
-                untouched=asked.plain,
+                predicted=sent_count.plain,
+                untouched=asked_count.plain,
                 unclaimed=fitted.unclaimed,
-                is_exact=sent.accuracy == "exact",
+                is_exact=sent_count.accuracy == "exact",
                 prefixes=prefixes,
                 cache_lives=lives,
                 billed=observation.billed,
@@ -447,11 +450,11 @@ class Session:
 
     def _look(self, fitted: Fitted) -> tuple[Lives, str, TurnParts, Prefixes]:
         """Return the facts that are recorded beside the messages; this reads all of them."""
-        state, asked = fitted.state, fitted.state.asked
+        state, conversation = fitted.state, fitted.state.asked
         # A history that the provider stores is found by its response id: see `ResponseChains`.
-        head = self.record.head if stored_history_id(asked) else head_of(asked)
+        head = self.record.head if stored_history_id(conversation) else head_of(conversation)
         parts = parts_of(state, fitted.count)
-        return cache_lives(asked), head, parts, prefixes_of(fitted)
+        return cache_lives(conversation), head, parts, prefixes_of(fitted)
 
     async def rebuild(self, turn: int) -> bytes:
         """Return the client's request of a turn, byte for byte, from the sent one and its edits."""
@@ -484,8 +487,8 @@ def with_limit(options: FitOptions, limit: int | None) -> FitOptions:
 
 def _new(body: object, state: FitState | None) -> object:
     """Return the messages that are new since the last request; their size decides on the thread."""
-    known = len(state.asked.messages) if state is not None else 0
-    return body.messages[known:] if isinstance(body, Conversation) else body
+    first_new = len(state.asked.messages) if state is not None else 0
+    return body.messages[first_new:] if isinstance(body, Conversation) else body
 
 
 def _size(body: object, state: FitState | None) -> int:
@@ -522,8 +525,8 @@ async def fit_and_store(  # noqa: PLR0913 - all that a request goes through
         else:
             if told is not None and fitted.contents:
                 told(scope, fitted.contents)
-            asked = size_of(fitted.state.asked)
-            return await workers.off_loop(asked // COMPARING, partial(_stored, fitted))
+            asked_size = size_of(fitted.state.asked)
+            return await workers.off_loop(asked_size // COMPARING, partial(_stored, fitted))
 
 
 def _stored(fitted: Fitted) -> Fitted:

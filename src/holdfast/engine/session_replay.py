@@ -90,10 +90,10 @@ class Reuse:
     def _inside(self, text: str) -> tuple[int, ...]:
         numbers = self._read.get(text)
         if numbers is None:
-            known = self.numbers
+            cached = self.numbers
             words = squeezed(text)
             slices = (words[n : n + RUN] for n in range(len(words) - RUN + 1))
-            numbers = self._read[text] = tuple({known[run] for run in slices if run in known})
+            numbers = self._read[text] = tuple({cached[run] for run in slices if run in cached})
         return numbers
 
 
@@ -167,17 +167,17 @@ async def replay(
     engine: Holdfast, requests: Sequence[Conversation], model: str, way: Way | None
 ) -> ReplayResult:
     """Make the requests of a session ready in a way; None: send them as the client asked."""
-    sent: list[_SentRequest | None] = []
+    sent_requests: list[_SentRequest | None] = []
     make = _Making(engine, model, way) if way is not None else None
-    for asked in requests:
+    for request in requests:
         if make is not None:
-            sent.append(await make.ready(asked))
+            sent_requests.append(await make.ready(request))
         else:
             counted = await asyncio.to_thread(
-                count, asked, model=model, calibration=engine.calibration
+                count, request, model=model, calibration=engine.calibration
             )
-            sent.append(_SentRequest(asked, asked, counted))
-    return await asyncio.to_thread(_told, sent, model, time.time())
+            sent_requests.append(_SentRequest(request, request, counted))
+    return await asyncio.to_thread(_told, sent_requests, model, time.time())
 
 
 class _Making:
@@ -214,13 +214,13 @@ def _told(steps: Sequence[_SentRequest | None], model: str, now: float) -> Repla
     """What all of them come to."""
     ready = [step for step in steps if step is not None]
     price = price_of(model, now)
-    cost, kept, begins = 0.0, 0.0, 0
+    cost, kept_shares, begins = 0.0, 0.0, 0
     for before, step in zip((None, *ready), ready, strict=False):
-        same = _alike(before, step) if before is not None else 0.0
+        shared = _alike(before, step) if before is not None else 0.0
         if before is not None:
-            kept, begins = kept + same / max(1, before.counted.tokens), begins + 1
+            kept_shares, begins = kept_shares + shared / max(1, before.counted.tokens), begins + 1
         if price is not None:
-            cost += float(call_cost(price, _expected(price, step, round(same))))
+            cost += float(call_cost(price, _expected(price, step, round(shared))))
     return ReplayResult(
         requests=len(ready),
         tokens=sum(step.counted.tokens for step in ready),
@@ -229,7 +229,7 @@ def _told(steps: Sequence[_SentRequest | None], model: str, now: float) -> Repla
         cited=sum(edit.action == "cite" for step in ready for edit in step.edits),
         folded=sum(any(edit.action in _FOLDS for edit in step.edits) for step in ready),
         needed=_needed(ready),
-        kept=min(1.0, kept / begins) if begins else 1.0,
+        kept=min(1.0, kept_shares / begins) if begins else 1.0,
         refused=len(steps) - len(ready),
     )
 
@@ -261,17 +261,17 @@ def _same_messages(before: Conversation, after: Conversation) -> int:
 def _needed(steps: Sequence[_SentRequest]) -> int:
     """Messages of which something was written in an answer that it was not shown with."""
     reuse = Reuse(_written(steps))
-    sight, shown = Sight(reuse), list[frozenset[int]]()
+    sight, hashes = Sight(reuse), list[frozenset[int]]()
     places: set[int] = set()
     before: _SentRequest | None = None
     for turn, step in enumerate(steps):
         alike = _same_messages(before.sent, step.sent) if before is not None else 0
-        for runs in shown[alike:]:
+        for runs in hashes[alike:]:
             sight.hide(runs)
-        del shown[alike:]
+        del hashes[alike:]
         for message in step.sent.messages[alike:]:
-            shown.append(reuse.inside(strings(message.value)))
-            sight.show(shown[-1])
+            hashes.append(reuse.inside(strings(message.value)))
+            sight.show(hashes[-1])
         if unseen := sight.unseen(turn):
             places |= _origins(reuse, step.asked.messages, set(unseen))
         before = step
@@ -287,9 +287,9 @@ def _origins(reuse: Reuse, messages: Sequence[Message], unseen: set[int]) -> set
         message = messages[place]
         if message.role in ("assistant", "system"):
             continue
-        if here := unseen & reuse.inside(strings(message.value)):
+        if reused := unseen & reuse.inside(strings(message.value)):
             places.add(place)
-            unseen = unseen - here
+            unseen = unseen - reused
     return places
 
 
@@ -298,14 +298,14 @@ def _written(steps: Sequence[_SentRequest]) -> Iterator[list[str]]:
 
     Of very long answers only the first part is read.
     """
-    left = _MOST_WRITTEN
+    remaining = _MOST_WRITTEN
     for step, after in pairwise(steps):
         texts: list[str] = []
         for message in after.asked.messages[len(step.asked.messages) :]:
             if message.role != "assistant":
                 break
             for text in strings(message.value):
-                texts.append(text[:left])
-                left -= len(texts[-1])
+                texts.append(text[:remaining])
+                remaining -= len(texts[-1])
         yield texts
     yield []

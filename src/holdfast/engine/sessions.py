@@ -127,10 +127,10 @@ class Sessions:
         `request` shows whether the request is still open, so that an identical one in the meantime
         is not taken for a retry.
         """
-        if held := stored_history_id(conversation):
+        if history_id := stored_history_id(conversation):
             # Only the provider's name counts: many conversations begin with the same few messages.
-            chained = await self.get(await self.chains.session_of(held)).load()
-            self.chains.remember(held, chained.name)  # the client may send it once more
+            chained = await self.get(await self.chains.session_of(history_id)).load()
+            self.chains.remember(history_id, chained.name)  # the client may send it once more
             return chained.sent_by(sender)
         places = await self._places_of(conversation)
         match = await self._match(places, conversation, sender)
@@ -151,8 +151,8 @@ class Sessions:
     ) -> Session:
         """Return the session that a request would continue, without beginning one."""
         session: Session | None = None
-        if not name and (held := stored_history_id(conversation)):
-            name = await self.chains.session_of(held)
+        if not name and (history_id := stored_history_id(conversation)):
+            name = await self.chains.session_of(history_id)
         elif not name:
             places = await self._places_of(conversation)
             session = (await self._match(places, conversation, sender)).session
@@ -166,9 +166,9 @@ class Sessions:
         return await self._parts.workers.off_loop(size_of(conversation) // COMPARING, work)
 
     def _remember(self, name: str, client: ClientKey, place: str) -> None:
-        known = self._places.get((client, place), ())
-        others = [other for other in known if other != name]
-        self._places[client, place] = (name, *others[: _MOST_AT_ONE_PLACE - 1])
+        names = self._places.get((client, place), ())
+        remaining = [each for each in names if each != name]
+        self._places[client, place] = (name, *remaining[: _MOST_AT_ONE_PLACE - 1])
         self._places.move_to_end((client, place))
         while len(self._places) > _MOST_HEADS:
             self._places.popitem(last=False)
@@ -179,21 +179,21 @@ class Sessions:
         """Return the session whose last request was at one of these places, or a parent."""
         if not places:
             return SessionMatch()
-        known = await self._in_memory(places, conversation, sender)
-        if known.session is not None:
-            return known
+        in_memory = await self._in_memory(places, conversation, sender)
+        if in_memory.session is not None:
+            return in_memory
         store, scope = self._parts.store, self._scope
         record = await store.session_with_head(scope, places, client=sender.key)
-        if record is None and known.parent is None and _has_answer(conversation):
+        if record is None and in_memory.parent is None and _has_answer(conversation):
             # The client continues under another id, or sends ids since an update. Two agents with
             # the same first request have no answer in common yet, so they do not get here.
             record = await store.session_with_head(scope, places[1:])
         if record is not None:
             match = await self._fits(record.session, places, conversation, sender)
-            return match if match.session is not None or known.parent is None else known
+            return match if match.session is not None or in_memory.parent is None else in_memory
         if not sender.purpose and (name := await self._begun_at(places[1:], sender.key)):
             return SessionMatch(await self._caught_up(name, conversation))
-        return known
+        return in_memory
 
     async def _in_memory(
         self, places: list[str], conversation: Conversation, sender: Sender

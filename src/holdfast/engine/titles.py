@@ -62,15 +62,15 @@ def _turns(asked: Conversation) -> Iterator[list[str]]:
     A message is not read before its turn: the bytes of cited contents are no longer in memory.
     """
     texts: list[str] = []
-    left = _MOST_TEXTS
+    remaining = _MOST_TEXTS
     for message in asked.messages[_after_examples(asked) : _MOST_MESSAGES]:
         if message.role == "assistant":
             yield texts
             texts = []
-        elif left > 0 and asks(message):
-            said = _texts(message)[:left]
-            texts += said
-            left -= len(said)
+        elif remaining > 0 and asks(message):
+            text = _texts(message)[:remaining]
+            texts += text
+            remaining -= len(text)
     yield texts
 
 

@@ -181,9 +181,9 @@ def asked_position(position: int, asked: int, sent: CallTokens, prefixes: Prefix
     pairs = [(0, 0), (prefixes.frame, prefixes.asked_frame)]
     pairs += [(prefixes.known, prefixes.asked_known), (sent.input, asked)]
     pairs = sorted((min(x, sent.input), min(y, asked)) for x, y in pairs)
-    for (left, low), (right, high) in pairwise(pairs):
-        if left < position <= right:
-            return low + max(0, high - low) * (position - left) // (right - left)
+    for (low_sent, low), (right, high) in pairwise(pairs):
+        if low_sent < position <= right:
+            return low + max(0, high - low) * (position - low_sent) // (right - low_sent)
     return asked
 
 

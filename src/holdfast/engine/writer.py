@@ -102,10 +102,10 @@ class TurnWriter:
         for _ in range(_MOST_FORKS):
             if not record.forked_from:
                 break
-            other = TurnWriter(self._store, self._scope.of(record.forked_from), self._workers)
-            hidden = await other.hidden(await other.catch_up())
+            parent = TurnWriter(self._store, self._scope.of(record.forked_from), self._workers)
+            hidden = await parent.hidden(await parent.catch_up())
             answers = (*answers_before(hidden, shared), *answers)
-            record = other.record
+            record = parent.record
             shared = min(shared, record.shared)
         return answers
 
@@ -168,13 +168,13 @@ class TurnWriter:
         unseen = msgspec.json.encode(hidden) if hidden is not None else b""
         if unseen:
             messages[digest(unseen)] = unseen
-        told = msgspec.json.encode(state.told) if state.told else b""
-        if told:
-            messages[digest(told)] = told
+        summaries = msgspec.json.encode(state.told) if state.told else b""
+        if summaries:
+            messages[digest(summaries)] = summaries
         turn = msgspec.structs.replace(
             turn,
             hidden=digest(unseen) if unseen else "",
-            told=digest(told) if told else "",
+            told=digest(summaries) if summaries else "",
         )
         turn = _completed(turn, change, self.record.turns + 1)
         record = msgspec.structs.replace(

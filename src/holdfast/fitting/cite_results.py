@@ -139,17 +139,24 @@ class _ArrivalPolicy:
             decision = decide(arrival, pressure, rules)
         if not self._points or rule_for(arrival.tool, rules) != "auto":
             return decision
-        rest = self._above.pointing(arrival, messages, n, rules, with_ref=not pressure.opening)
-        if rest is None or (decision.action == "whole" and was_pointed(rest, messages[:n])):
+        pointed_text = self._above.pointing(
+            arrival, messages, n, rules, with_ref=not pressure.opening
+        )
+        if pointed_text is None or (
+            decision.action == "whole" and was_pointed(pointed_text, messages[:n])
+        ):
             return decision
-        if pressure.before + rest.fidelity.to_tokens < LEAST_CACHED:
+        if pressure.before + pointed_text.fidelity.to_tokens < LEAST_CACHED:
             return decision  # whole, it may bring the request to where the provider caches it
         remaining = Arrival(
-            rest.text, tool=arrival.tool, arguments=arrival.arguments, kind=rest.kind
+            pointed_text.text,
+            tool=arrival.tool,
+            arguments=arrival.arguments,
+            kind=pointed_text.kind,
         )
         if decide(remaining, pressure, rules).action == "cite":
             return decision
-        arrival.remainder = rest
+        arrival.remainder = pointed_text
         return Decision("repeat", "it stands above already")
 
 
@@ -215,7 +222,7 @@ class ResultCitations:
 
     def replace(self, n: int, planned: Sequence[PlannedResult]) -> Steps[None]:
         """Put citations in the place of the results of a message that are planned to be cited."""
-        shown, message = self.messages[n], pointed(self.messages[n])
+        original, message = self.messages[n], pointed(self.messages[n])
         index = self._draft.origins[n][0]
         citations = yield from self._citations(message, index, planned)
         if not citations:
@@ -223,7 +230,7 @@ class ResultCitations:
         reasons = {each.block.slot: each.decision.reason for each in planned}
         edits = tuple(_edit(citation, reasons[b.slot], index) for b, citation in citations)
         cited = _with_citations(message, citations, edits)
-        if message is not shown and cited.size >= shown.size:
+        if message is not original and cited.size >= original.size:
             return
         self.messages[n] = cited
         self._edits.extend(edits)
@@ -290,15 +297,17 @@ class ResultCitations:
         """Return a citation for each result; None for one that stays as it is."""
         requests = [p.request(self._rules) if p.remainder is None else None for p in planned]
         reads = tuple(request for request in requests if request is not None)
-        made: list[Citation | None] = []
+        citations: list[Citation | None] = []
         if reads:
             edits = (*self._draft.edits, *self._edits)
             entries = (_planned_entry(*pair, index) for pair in zip(planned, requests, strict=True))
             decisions = (*self._draft.decisions, *self._decisions, *entries)
-            made = yield from citations_of(PendingReads(reads, edits, decisions))
-        answers = iter(made)
+            citations = yield from citations_of(PendingReads(reads, edits, decisions))
+        answers = iter(citations)
         all_made = [p.remainder or next(answers) for p in planned]
-        return [one if one is not None and one.ref_id else None for one in all_made]
+        return [
+            citation if citation is not None and citation.ref_id else None for citation in all_made
+        ]
 
     def _last_question(self, n: int) -> Message | None:
         """Return the last question of the user's before a message; often the first of hundreds."""
@@ -413,12 +422,12 @@ _WHAT = {
 
 def _edit(citation: Citation, reason: str, index: int) -> Edit:
     fidelity = citation.fidelity
-    shown = ", ".join(fidelity.kept[:3]) or "its outline"
+    kept_parts = ", ".join(fidelity.kept[:3]) or "its outline"
     why = f"reading it all {fidelity.reason}" if fidelity.reason else reason
     return Edit(
         action="repeat" if fidelity.level == REPEATED else "cite",
         what=BY_ENDS if fidelity.reason else _WHAT.get(fidelity.level, "cited a tool result"),
-        why=f"{why}; shown: {shown}",
+        why=f"{why}; shown: {kept_parts}",
         where=f"message {index}, {fidelity.total:,} {fidelity.unit}",
         from_tokens=fidelity.from_tokens,
         to_tokens=fidelity.to_tokens,

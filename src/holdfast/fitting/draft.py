@@ -127,17 +127,17 @@ class Draft(msgspec.Struct, frozen=True):
     def sent_before(self) -> Conversation:
         """The messages that were sent before, with the notes that are kept on them."""
         extends = self.now.extends
-        whole = len(extends) == self.known
-        return self.now.with_messages(extends if whole else self.now.messages[: self.known])
+        is_complete = len(extends) == self.known
+        return self.now.with_messages(extends if is_complete else self.now.messages[: self.known])
 
     def with_messages(self, messages: tuple[Message, ...], *edits: Edit) -> Draft:
         """Return the request with messages that have their replacements noted."""
-        same = common_prefix(self.now.messages, messages)
-        earlier, extends = self.origins[:same], self.now.extends
-        added = origins_of(messages[same:], earlier[-1][1] if earlier else 0)
+        shared = common_prefix(self.now.messages, messages)
+        earlier, extends = self.origins[:shared], self.now.extends
+        added = origins_of(messages[shared:], earlier[-1][1] if earlier else 0)
         return msgspec.structs.replace(
             self,
-            now=self.now.with_messages(messages, extends if same >= len(extends) else ()),
+            now=self.now.with_messages(messages, extends if shared >= len(extends) else ()),
             origins=joined(earlier, added),
             edits=self.edits + edits,
         )

@@ -215,14 +215,16 @@ def cannot_fit(smallest: FoldResult, measure: Measure, originals: Originals) -> 
 
 
 def _too_large(smallest: FoldResult, measure: Measure) -> BudgetExceededError:
-    asked = smallest.draft.asked
-    untouched = measure.count(asked)
+    conversation = smallest.draft.asked
+    untouched = measure.count(conversation)
     # Where little can leave, the tool that opens it takes more than it gives.
     least = min(measure.size(smallest.counted), measure.size(untouched))
-    beside = _beside(asked, untouched.parts, measure)
+    beside = _beside(conversation, untouched.parts, measure)
     if smallest.trimmed is not None and beside.tools <= measure.most // 2:
         return anchors_cannot_fit(smallest.trimmed, tokens=least, limit=measure.most, beside=beside)
-    tools = f"; its {len(asked.tools)} tools have {beside.tools:,}" if asked.tools else ""
+    tools = (
+        f"; its {len(conversation.tools)} tools have {beside.tools:,}" if conversation.tools else ""
+    )
     return BudgetExceededError(
         f"the request cannot be made to fit: at least {least:,} tokens are needed, and "
         f"{measure.most:,} are allowed{tools}",

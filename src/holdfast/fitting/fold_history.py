@@ -172,8 +172,8 @@ def fold(
     gain = size - max(floor, round(target))
     # Where nobody set a limit, the client may shorten its history itself before the model's window
     # overflows, as coding agents do. A fold before that writes the cache anew and may never pay.
-    due = went_on and high and gain > LEAST_GAIN * measure.most and not measure.by_bound
-    if not due and measure.fits(counted):
+    is_due = went_on and high and gain > LEAST_GAIN * measure.most and not measure.by_bound
+    if not is_due and measure.fits(counted):
         return FoldResult(draft, counted, floor)
     offered = offer(without_unnamed(draft), options, new=True)  # what leaves has a ref
     cited = offered
@@ -282,19 +282,23 @@ class _Documents(DocumentCitations):
         Trimming begins again after each time. One document at a time would take a pass over the
         conversation for each, all of them at once would cite what needs no citation.
         """
-        requests = [one for one in dict.fromkeys(upcoming) if one not in self][: self._batch]
+        requests = [
+            wanted_request
+            for wanted_request in dict.fromkeys(upcoming)
+            if wanted_request not in self
+        ][: self._batch]
         self._batch *= 2
         reads = tuple(map(self._request, requests))
-        made = yield from citations_of(
+        citations = yield from citations_of(
             PendingReads(reads, self._draft.edits, self._draft.decisions)
         )
-        for request, citation in zip(requests, made, strict=True):
+        for request, citation in zip(requests, citations, strict=True):
             if citation is None:
                 self._originals.refused = True
             elif citation.content is not None:
                 self._originals.cited(citation.content)
-            shown = ("", "") if citation is None else (citation.ref_id, citation.text)
-            self.put(request, *shown)
+            ref_and_text = ("", "") if citation is None else (citation.ref_id, citation.text)
+            self.put(request, *ref_and_text)
 
     def _request(self, request: DocumentRequest) -> CiteRequest:
         rules = msgspec.structs.replace(self._rules, room=request.room)

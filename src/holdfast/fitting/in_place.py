@@ -125,18 +125,18 @@ class _States:
     def _fewest(self, target: int) -> int:
         """Return the minimum number of parts to leave out."""
         low, high = 0, self.most  # without `low` parts it is too large, without `high` it is not
-        wanted: float = self._size - target
+        least: float = self._size - target
         for tries in count_from():
             if high - low <= 1:
                 return high
-            guess = bisect_left(self._gone, wanted) if tries < _GUESSES else (low + high) // 2
+            guess = bisect_left(self._gone, least) if tries < _GUESSES else (low + high) // 2
             number = min(max(guess, low + 1), high - 1)
             size = self._measure.size(self.at(number).counted)
             if size <= target:
                 high = number
             else:
                 low = number
-            wanted = self._gone[number] + size - target
+            least = self._gone[number] + size - target
         return high
 
     def _is_valid(self, number: int) -> bool:

@@ -145,8 +145,8 @@ def _opened(draft: Draft, options: FitOptions, measure: Measure) -> Steps[Draft 
     question = question_in(own[-1]).strip() if own else ""
     if not texts or not 0 < len(question) <= _MOST_QUESTION:
         return None
-    wanted = terms(question)
-    reads = list(_match_requests(_HIDDEN.over(draft.now), question, wanted, options))
+    question_terms = terms(question)
+    reads = list(_match_requests(_HIDDEN.over(draft.now), question, question_terms, options))
     if not reads:
         return None
     requests = tuple(request for request, _ in reads)
@@ -156,7 +156,7 @@ def _opened(draft: Draft, options: FitOptions, measure: Measure) -> Steps[Draft 
         for (request, shown_by), match in zip(reads, matches, strict=True)
         if match is not None
     ]
-    best = _best_candidate(draft.now, wanted, candidates)
+    best = _best_candidate(draft.now, question_terms, candidates)
     if best is None:
         return None
     dialect = DIALECTS[last.dialect]
@@ -219,28 +219,31 @@ def _best_candidate(
 
 def _best_passage(match: ContentMatch, worths: Sequence[float]) -> tuple[float, int]:
     """Return the worth of the best passage, and how many terms it holds."""
-    return max(((sum(worths[n] for n in held), len(held)) for held in match.best), default=(0.0, 0))
+    return max(
+        ((sum(worths[n] for n in matched), len(matched)) for matched in match.best),
+        default=(0.0, 0),
+    )
 
 
 def _match_requests(
     hidden: Sequence[HiddenMessage], question: str, wanted: Sequence[Term], options: FitOptions
 ) -> Iterator[tuple[MatchRequest, Message]]:
     """Yield requests for the contents that hold most of the question, and what shows them."""
-    held: list[tuple[float, int, HiddenMessage, str]] = []
-    left = _MOST_BYTES
+    candidates: list[tuple[float, int, HiddenMessage, str]] = []
+    remaining = _MOST_BYTES
     for each in reversed(hidden):
-        if each.message.size > left:
+        if each.message.size > remaining:
             continue
-        left -= each.message.size
+        remaining -= each.message.size
         for _, _, text in result_texts(each.message):
             if len(text) >= _LEAST_CONTENT:
                 share = _held_share(text, wanted)
                 if share >= _LEAST_HELD:
-                    held.append((share, -len(held), each, text))
+                    candidates.append((share, -len(candidates), each, text))
         each.message.let_texts_go()  # nobody else looks at a cited message
     rules = MatchRules(note=_NOTE, max_tokens=MOST_TOKENS, privacy=options.rules.privacy)
-    held.sort(key=lambda entry: entry[:2], reverse=True)
-    for _, _, each, text in held[:_MOST_MATCHED]:
+    candidates.sort(key=lambda entry: entry[:2], reverse=True)
+    for _, _, each, text in candidates[:_MOST_MATCHED]:
         data = canonical(text)
         ref = _ref_of(data, each)
         if not ref:
@@ -253,9 +256,9 @@ def _match_requests(
 def _held_share(text: str, wanted: Sequence[Term]) -> float:
     """Return the share of the terms' weights that occur anywhere in a text."""
     low = fold(text)
-    held = sum(term.weight for term in wanted if _stands_in(low, term))
+    weight = sum(term.weight for term in wanted if _stands_in(low, term))
     absent = sum(term.weight for term in wanted if not _stands_in(low, term))
-    return held / max(1e-9, held + absent)
+    return weight / max(1e-9, weight + absent)
 
 
 def _stands_in(low: str, term: Term) -> bool:
@@ -316,10 +319,10 @@ def _visible_lines(messages: Sequence[Message], shown_by: Message) -> Iterator[s
     Short messages of the user are questions: their words answer nothing.
     """
     recent = messages[-_MOST_VISIBLE_MESSAGES:]
-    left = _MOST_VISIBLE_BYTES
+    remaining = _MOST_VISIBLE_BYTES
     for message in reversed(recent):
-        left -= message.size
-        if left < 0:
+        remaining -= message.size
+        if remaining < 0:
             return
         if message is not shown_by:
             yield from _lines_of(message)

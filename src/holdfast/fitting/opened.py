@@ -43,8 +43,8 @@ def is_opened(
     """
     if call is None or not (call.name in openers or call.name == rules.opener):
         return False
-    known = call.name in openers or _asks_for(call) in _refs_before(messages, n, rules)
-    return known and count(text) <= MOST_TOKENS
+    is_ref_call = call.name in openers or _asks_for(call) in _refs_before(messages, n, rules)
+    return is_ref_call and count(text) <= MOST_TOKENS
 
 
 def _asks_for(call: ToolCall) -> str:
@@ -57,11 +57,11 @@ def _asks_for(call: ToolCall) -> str:
 
 def _refs_before(messages: Sequence[Message], n: int, rules: CitingRules) -> set[str]:
     """Return the refs shown before a place of the conversation, which can be opened there."""
-    shown = {ref for message in messages[:n] for ref in refs_of(message)}
+    visible_refs = {ref for message in messages[:n] for ref in refs_of(message)}
     for message in messages[:n]:
         texts = (cited_by_client(text, rules) for _, _, text in result_texts(message))
-        shown.update(filter(None, texts))
-    return shown
+        visible_refs.update(filter(None, texts))
+    return visible_refs
 
 
 def cited_by_client(text: str, rules: CitingRules) -> str:

@@ -107,8 +107,8 @@ class Originals:
             return ()
         named = {ref for message in messages for ref in refs_of(message)}
         named.update(edit.ref_id for edit in edits)
-        left = (*self._cited.items(), *self._trimmed.items())
-        return tuple(self._whole(content) for name, content in left if name in named)
+        removed = (*self._cited.items(), *self._trimmed.items())
+        return tuple(self._whole(content) for name, content in removed if name in named)
 
     def _whole(self, content: Content) -> Content:
         run = self._runs.get(content.ref_id)

@@ -148,16 +148,16 @@ class Above:
             results = [result for result, _, _ in result_texts(messages[place])]
             words = self._words_at(messages, place, results)
             for number in range(len(results) - 1, -1, -1):
-                told = words[number]
+                label = words[number]
                 if (place, number) in sources:
-                    times = counted(since[told], "time")
+                    times = counted(since[label], "time")
                     named[place, number] = (
-                        f"{told}, {times} before the last" if since[told] else told
+                        f"{label}, {times} before the last" if since[label] else label
                     )
                 if (
                     not number or results[number - 1] is not results[number]
                 ):  # texts around an image
-                    since[told] += 1
+                    since[label] += 1
         return named
 
     def _words_at(
@@ -239,7 +239,9 @@ def _words(call: ToolCall | None, result: ToolResult) -> str:
     """Return a result in words: its tool and the longest argument."""
     tool = result.name or (call.name if call is not None else "") or "a tool"
     arguments = scalars(call.arguments) if call is not None else []
-    asked = " ".join(max(arguments, key=len, default="").split())
-    if not asked:
+    argument = " ".join(max(arguments, key=len, default="").split())
+    if not argument:
         return tool
-    return f"{tool}: {asked[:_PLACE_CHARACTERS]}{'…' if len(asked) > _PLACE_CHARACTERS else ''}"
+    return (
+        f"{tool}: {argument[:_PLACE_CHARACTERS]}{'…' if len(argument) > _PLACE_CHARACTERS else ''}"
+    )

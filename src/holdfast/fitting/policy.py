@@ -250,8 +250,8 @@ def decide(
         return SHORT
     decision = _weighed(arrival, pressure, rules, coefficients)
     if decision.action == "cite" and arrival.is_again:
-        left = max(0, pressure.window - pressure.before)
-        if arrival.tokens <= coefficients.again * left:
+        remaining = max(0, pressure.window - pressure.before)
+        if arrival.tokens <= coefficients.again * remaining:
             return Decision("whole", "it was cited, and is asked for again")
     return decision
 
@@ -262,14 +262,14 @@ def _weighed(
     """Cite results without room; with ample room, only those that pay and are not worked on."""
     share = _share(pressure, rules, numbers)
     # A power of two: the size of a citation should not change with every token before it.
-    shown = 1 << int(share * numbers.shown).bit_length() >> 1
+    citation_size = 1 << int(share * numbers.shown).bit_length() >> 1
     if not _is_at_most(arrival, _room(share, pressure, rules, numbers)) and not (
         _is_at_most(arrival, _own_room(pressure, rules)) and _is_worked_on(arrival)
     ):
-        return Decision("cite", _crowding(arrival, pressure, numbers), round(share), shown)
+        return Decision("cite", _crowding(arrival, pressure, numbers), round(share), citation_size)
     if rules.tokens is not None:
         decision = _over(arrival, rules.tokens, f"more than {rules.tokens:,} tokens")
-        return decision._replace(room=shown)
+        return decision._replace(room=citation_size)
     if _is_at_most(arrival, _worth(_least_need(numbers), pressure, numbers)):
         return _CHEAP  # for any kind, which need not be recognised
     if pressure.sees_window and _is_worked_on(arrival):
@@ -279,7 +279,9 @@ def _weighed(
     worth = _worth(_need(arrival, numbers), pressure, numbers)
     if _is_at_most(arrival, worth):
         return _CHEAP
-    return Decision("cite", f"{arrival.tokens:,} tokens, seldom needed again", round(worth), shown)
+    return Decision(
+        "cite", f"{arrival.tokens:,} tokens, seldom needed again", round(worth), citation_size
+    )
 
 
 def _is_worked_on(arrival: Arrival) -> bool:

@@ -98,10 +98,10 @@ def repeats(
         if source is None:
             line += 1
             continue
-        others = hashes_of(source)
+        source_hashes = hashes_of(source)
         if source not in positions:  # of equal lines the last counts
-            positions[source] = {h: at for at, h in enumerate(others) if h in places}
-        run = _run(own, line, floor, others, positions[source][own[line]])
+            positions[source] = {h: at for at, h in enumerate(source_hashes) if h in places}
+        run = _run(own, line, floor, source_hashes, positions[source][own[line]])
         run = run._replace(source=source)
         inner = _without_edges(run, lines)
         if sum(len(words) + 1 for words in lines[inner.start : inner.stop]) >= LEAST_RUN:

@@ -53,13 +53,13 @@ def followed(state: FitState, asked: Conversation) -> FitState | None:
     old, new = state.asked.messages, asked.messages
     # Reading shares the messages whose bytes are equal, and notes that it shares all of them: to
     # compare 100,000 pointers takes a millisecond.
-    same = len(old) if asked.extends is old else common_prefix(old, new)
-    if same == len(old):
+    shared = len(old) if asked.extends is old else common_prefix(old, new)
+    if shared == len(old):
         return state
     if len(new) < len(old) or asked.dialect != state.asked.dialect:
         return None
     moved: dict[int, Message] = {}
-    for before, now in zip(old[same:], new[same : len(old)], strict=True):
+    for before, now in zip(old[shared:], new[shared : len(old)], strict=True):
         if before is not now:
             if not _says_the_same(before, now):
                 return None
@@ -69,11 +69,11 @@ def followed(state: FitState, asked: Conversation) -> FitState | None:
     if state.sent.messages == old:
         return msgspec.structs.replace(state, asked=asked_before, sent=asked_before)
     # The sent form of the messages before the first change stays the same.
-    start = bisect_right(state.origins, same, key=itemgetter(1))
+    start = bisect_right(state.origins, shared, key=itemgetter(1))
     groups = _groups(state.sent.messages[start:])
     later = (message for group in groups for message in _on_new_bytes(group, moved))
-    sent = state.sent.with_messages((*state.sent.messages[:start], *later))
-    return msgspec.structs.replace(state, asked=asked_before, sent=sent)
+    sent_conversation = state.sent.with_messages((*state.sent.messages[:start], *later))
+    return msgspec.structs.replace(state, asked=asked_before, sent=sent_conversation)
 
 
 def _says_the_same(before: Message, now: Message) -> bool:
@@ -114,7 +114,9 @@ def _on_new_bytes(group: list[Message], moved: Mapping[int, Message]) -> list[Me
     if replacement.fold is not None:  # a digest has no marks; the rest of an answer may follow it
         followers = [first, *with_marks(group[1:], originals[-1:])]
     else:
-        followers = with_marks(group, [one for one in originals if one.role == first.role])
+        followers = with_marks(
+            group, [message for message in originals if message.role == first.role]
+        )
     if followers[0] is first:
         followers[0] = copied(first)
     for before, now in zip(group, followers, strict=True):
@@ -136,36 +138,38 @@ def take_up(
     if state is not None and state.refs and not options.opens:
         state = None  # refs are not shown without the tool that opens them
     if isinstance(body, Conversation):
-        asked = body
+        conversation = body
     else:
-        asked = read(body, options.dialect, previous=None if state is None else state.asked)
-    model = options.model or asked.model or ""
-    state = None if state is None else followed(state, asked)
-    draft = _with_hidden(_replayed(asked, state), hidden, model, options.platform)
+        conversation = read(body, options.dialect, previous=None if state is None else state.asked)
+    model = options.model or conversation.model or ""
+    state = None if state is None else followed(state, conversation)
+    draft = _with_hidden(_replayed(conversation, state), hidden, model, options.platform)
     if is_valid(draft, model):
         return draft
-    if state is not None and not validate(asked, model=model):
+    if state is not None and not validate(conversation, model=model):
         # The sent messages and the new ones are invalid together, such as a late result of a call
         # that was removed as unanswered. The client's own request is valid: start from that.
-        draft = _with_hidden(_replayed(asked, None), hidden, model, options.platform)
+        draft = _with_hidden(_replayed(conversation, None), hidden, model, options.platform)
     return _mended(draft, model, options.platform, originals)
 
 
 def _replayed(asked: Conversation, state: FitState | None) -> Draft:
     """Return the sent messages of the last request, followed by the client's new ones."""
-    known = len(state.asked.messages) if state is not None else 0
+    first_new = len(state.asked.messages) if state is not None else 0
     if state is None:
         return Draft(asked, asked, UnchangedOrigins(len(asked.messages)))
     if isinstance(state.origins, UnchangedOrigins):
         origins: Origins = UnchangedOrigins(len(asked.messages))
     else:
-        later = tuple((n, n + 1) for n in range(known, len(asked.messages)))
+        later = tuple((n, n + 1) for n in range(first_new, len(asked.messages)))
         origins = joined(state.origins, later)
-    sent = state.sent.messages
-    if sent is state.asked.messages or sent == state.asked.messages:  # nothing was ever changed
-        return Draft(asked, asked, origins, len(sent))
-    now = asked.with_messages(sent + asked.messages[known:], extends=sent)
-    return Draft(asked, now, origins, len(sent))
+    sent_messages = state.sent.messages
+    if (
+        sent_messages is state.asked.messages or sent_messages == state.asked.messages
+    ):  # nothing was ever changed
+        return Draft(asked, asked, origins, len(sent_messages))
+    now = asked.with_messages(sent_messages + asked.messages[first_new:], extends=sent_messages)
+    return Draft(asked, now, origins, len(sent_messages))
 
 
 # --- hidden calls --------------------------------------------------------------------------------
@@ -180,10 +184,10 @@ def _with_hidden(draft: Draft, hidden: Sequence[HiddenTurn], model: str, platfor
     before, new = draft.now.messages[: draft.known], draft.now.messages[draft.known :]
     added = draft.now.with_messages(new)
     earlier = draft.asked.messages[: len(draft.asked.messages) - len(new)]
-    whole = rejoin(added, hidden, lambda name: name in OUR_TOOLS and name not in own, earlier)
-    if whole is added:
+    restored = rejoin(added, hidden, lambda name: name in OUR_TOOLS and name not in own, earlier)
+    if restored is added:
         return draft
-    draft = draft.with_frame(whole, _CHAINED)
+    draft = draft.with_frame(restored, _CHAINED)
 
     explain = because(
         "rejoin",
@@ -191,7 +195,7 @@ def _with_hidden(draft: Draft, hidden: Sequence[HiddenTurn], model: str, platfor
         "the model is shown its own turn, and what it opened",
         lambda messages: message_tokens(draft.now, messages, model, platform),
     )
-    return draft.changed(draft.now.with_messages(before + whole.messages), explain)
+    return draft.changed(draft.now.with_messages(before + restored.messages), explain)
 
 
 _CHAINED = Edit(
@@ -207,13 +211,13 @@ _CHAINED = Edit(
 
 def is_valid(draft: Draft, model: str) -> bool:
     """Return whether a request obeys the rules; after a sent prefix only new messages are read."""
-    now, known = draft.now, draft.known
-    if not known:
+    now, first_new = draft.now, draft.known
+    if not first_new:
         return not validate(now, model=model)
-    if not all(exchange.complete for exchange in group(now.messages[known:])):
+    if not all(exchange.complete for exchange in group(now.messages[first_new:])):
         return False
     end = len(now.messages)
-    touched, seams = range(known, end), range(known, end + 1)
+    touched, seams = range(first_new, end), range(first_new, end + 1)
     violations = check_at(now.seen(), now.context(model), touched=touched, seams=seams)
     return next(violations, None) is None
 
@@ -236,8 +240,8 @@ def _mending(
     def explain(
         old: Sequence[Message], now: Sequence[Message], start: int, stop: int
     ) -> tuple[Edit, ...]:
-        replaced = [one for message in old for one in originals_of(message)]
-        whole = b"[" + b",".join(spans_of(replaced)) + b"]"
+        replaced = [original for message in old for original in originals_of(message)]
+        original_bytes = b"[" + b",".join(spans_of(replaced)) + b"]"
         before = message_tokens(draft.now, tuple(old), model, platform)
         after = message_tokens(draft.now, tuple(now), model, platform)
         why, rules = _reasons(actions, draft, start, stop)
@@ -249,7 +253,7 @@ def _mending(
                 where=where(start, stop),
                 from_tokens=round(before),
                 to_tokens=round(after),
-                ref_id=originals.keep("message", whole, before),
+                ref_id=originals.keep("message", original_bytes, before),
                 start=start,
                 stop=stop,
             ),
@@ -267,15 +271,15 @@ def _reasons(actions: Sequence[Action], draft: Draft, start: int, stop: int) -> 
     Paths name places at the time of the repair; if earlier messages were removed, places have
     moved, so all repairs are returned if none matches.
     """
-    here = []
+    local_actions = []
     for action in actions:
         index = _NUMBER.search(action.path)
         place = int(index[1]) if index else 0
         if place < len(draft.origins):
             at, _ = client_range(draft.origins, range(place, place + 1))
             if start <= at < stop:
-                here.append(action)
-    told = here or list(actions)
-    what = dict.fromkeys(action.message for action in told)
-    rules = dict.fromkeys(f"rule {action.rule}" for action in told)
+                local_actions.append(action)
+    relevant = local_actions or list(actions)
+    what = dict.fromkeys(action.message for action in relevant)
+    rules = dict.fromkeys(f"rule {action.rule}" for action in relevant)
     return "; ".join(what), ", ".join(rules)

@@ -59,7 +59,7 @@ def put_back(draft: Draft, whole: frozenset[str], measure: Measure) -> Draft:
     """
     messages: list[Message] = []
     edits: list[Edit] = []
-    known = 0
+    first_new = 0
     for n, message in enumerate(draft.now.messages):
         start, stop = draft.origins[n]
         originals = draft.asked.messages[start:stop]
@@ -68,13 +68,13 @@ def put_back(draft: Draft, whole: frozenset[str], measure: Measure) -> Draft:
             messages.extend(originals)
         else:
             messages.append(message)
-        known = len(messages) if n < draft.known else known
+        first_new = len(messages) if n < draft.known else first_new
     if not edits:
         return draft
     restored = draft.with_messages(tuple(messages), *edits)
     if validate(restored.now, model=measure.model) and not validate(draft.now, model=measure.model):
         return draft
-    return msgspec.structs.replace(restored, known=known)
+    return msgspec.structs.replace(restored, known=first_new)
 
 
 def _hides(message: Message) -> bool:

@@ -72,12 +72,12 @@ class FitState(msgspec.Struct, frozen=True):
         Unchanged messages of the last request were handled then.
         """
         went_on = self._as_asked or bool(self.asked.extends and self.sent.extends)
-        sent = added(self.sent) if went_on else self.sent.messages
-        for message in sent:
+        messages = added(self.sent) if went_on else self.sent.messages
+        for message in messages:
             message.settle()
         if self._as_asked:
             return
-        remaining = set(map(id, sent))
+        remaining = set(map(id, messages))
         for message in added(self.asked) if went_on else self.asked.messages:
             if id(message) not in remaining:
                 message.let_texts_go()
@@ -174,8 +174,8 @@ class Fitted(msgspec.Struct, frozen=True):
         The difference to `tokens` is that of the counts before calibration: two requests are
         corrected by different amounts, and that is no saving.
         """
-        asked = self.asked_count or self.count
-        return max(0, self.tokens + asked.plain - self.unclaimed - self.count.plain)
+        asked_count = self.asked_count or self.count
+        return max(0, self.tokens + asked_count.plain - self.unclaimed - self.count.plain)
 
     @property
     def plan(self) -> tuple[PlanEntry, ...]:
@@ -186,22 +186,22 @@ class Fitted(msgspec.Struct, frozen=True):
     def warnings(self) -> tuple[str, ...]:
         """Warnings for the user."""
         actions = {edit.action for edit in self.edits}
-        told = []
+        texts = []
         if any(edit.why == IN_PLACE for edit in self.edits):
-            told.append("Older text was left out to fit: the model has no tool that could open it")
+            texts.append("Older text was left out to fit: the model has no tool that could open it")
         elif actions & {"fold", "shorten", "drop"}:
-            told.append("Context trimmed due to token limit")
+            texts.append("Context trimmed due to token limit")
         if any(edit.what == BY_ENDS for edit in self.edits):
-            told.append("A tool result could not be read in time: only its ends are shown")
+            texts.append("A tool result could not be read in time: only its ends are shown")
         if "repair" in actions:
-            told.append("The request was repaired: its provider would have refused it")
+            texts.append("The request was repaired: its provider would have refused it")
         if "withhold" in actions:
-            told.append("Tools were withheld, for nothing else could make room")
+            texts.append("Tools were withheld, for nothing else could make room")
         if self.count.note.startswith(NOT_RENDERED):
-            told.append("Tokens were estimated by length, after an internal error")
+            texts.append("Tokens were estimated by length, after an internal error")
         if self.final:
-            told.append("The context is full: the model was asked to come to an end")
-        return tuple(told)
+            texts.append("The context is full: the model was asked to come to an end")
+        return tuple(texts)
 
     def __repr__(self) -> str:
         return f"<Fitted, {self.tokens} of {self.limit} tokens, {len(self.edits)} edits>"
@@ -215,5 +215,5 @@ def unfold(state: FitState, fold: Fold) -> FitState:
             messages.extend(state.asked.messages[start:stop])
         else:
             messages.append(message)
-    sent = state.sent.with_messages(tuple(messages))
-    return msgspec.structs.replace(state, sent=sent, origins=origins_of(messages))
+    conversation = state.sent.with_messages(tuple(messages))
+    return msgspec.structs.replace(state, sent=conversation, origins=origins_of(messages))

@@ -104,10 +104,10 @@ def fit_steps(basis: Basis) -> Steps[Fitted]:
         options = msgspec.structs.replace(options, opens=False)  # its edits show no refs
     else:
         floor = state.floor if state is not None and draft.known else 0
-        told = state.told if state is not None else {}
-        folded = yield from fold(draft, measure, options, floor, originals, told)
+        summaries = state.told if state is not None else {}
+        folded = yield from fold(draft, measure, options, floor, originals, summaries)
         if folded.must_end and (closed := without_openings(draft)) is not draft:
-            folded = yield from fold(closed, measure, options, floor, originals, told)
+            folded = yield from fold(closed, measure, options, floor, originals, summaries)
         folded = yield from open_ahead(folded, options, measure)
     final = False
     if options.ends and folded.must_end:
@@ -144,7 +144,7 @@ def _fitted(  # noqa: PLR0913 - all that was found out, once
     shows: bool,
 ) -> Fitted:
     draft = folded.draft
-    left = any(edit.ref_id for edit in draft.edits if edit.action in _SHOWING)
+    has_refs = any(edit.ref_id for edit in draft.edits if edit.action in _SHOWING)
     if options.reports_usage:
         draft = ask_for_usage(draft, new=state is None)
     return Fitted(
@@ -158,7 +158,7 @@ def _fitted(  # noqa: PLR0913 - all that was found out, once
             origins=draft.origins,
             frame_edits=draft.frame_edits,
             floor=folded.floor,
-            refs=options.opens and (shows or left),
+            refs=options.opens and (shows or has_refs),
             **_awaited(draft, state),
         ),
         # Messages sent before contain only refs that were stored then.
@@ -172,8 +172,8 @@ def _fitted(  # noqa: PLR0913 - all that was found out, once
 
 def _awaited(draft: Draft, state: FitState | None) -> dict[str, Any]:
     """Return the outstanding summaries, and the finished ones among them."""
-    told = state.told if state is not None and draft.known else {}
+    summaries = state.told if state is not None and draft.known else {}
     untold = state.untold if state is not None and draft.known else ()
     if any(edit.action in ("fold", "drop") for edit in draft.edits):
         untold = untold_in(draft.now.messages)  # of 100,000 messages not with each request
-    return {"untold": untold, "told": {ref: told[ref] for ref in untold if ref in told}}
+    return {"untold": untold, "told": {ref: summaries[ref] for ref in untold if ref in summaries}}

@@ -32,8 +32,8 @@ def unbind(folded: FoldResult, state: FitState | None, measure: Measure) -> Fold
     if not is_bound(measure.model, draft.asked.rest):
         return folded
     # The latest thinking answers the last sent request; earlier thinking the client's.
-    seen = state.sent if state is not None and draft.known else draft.asked
-    start = _first_change(seen, draft.now)
+    model_input = state.sent if state is not None and draft.known else draft.asked
+    start = _first_change(model_input, draft.now)
     if start is None:
         return folded
     freed = without_thinking(draft.now, start)
@@ -56,8 +56,8 @@ def _first_change(seen: Conversation, now: Conversation) -> int | None:
         if _unmarked(seen.rest.get(name)) != _unmarked(now.rest.get(name)):
             return 0
     for n, (old, new) in enumerate(zip(seen.messages, now.messages, strict=False)):
-        same = old is new or bytes(old.span) == bytes(new.span)
-        if not same and _normal(old) != _normal(new):
+        is_same = old is new or bytes(old.span) == bytes(new.span)
+        if not is_same and _normal(old) != _normal(new):
             return n
     return None if len(now.messages) >= len(seen.messages) else len(now.messages)
 

@@ -120,8 +120,8 @@ def _may_be_lazy(asked: Conversation, options: FitOptions) -> bool:
     """
     if options.lazy.mode == "never" or not options.opens or asked.rest.get("background"):
         return False
-    listed = asked.rest.get("tools")
-    if any(map(_is_deferred, listed if isinstance(listed, list) else ())):
+    tools = asked.rest.get("tools")
+    if any(map(_is_deferred, tools if isinstance(tools, list) else ())):
         return False
     return not any(searches_tools(tool.name) for tool in asked.tools)
 
@@ -162,13 +162,13 @@ def _is_due(draft: Draft, rules: LazyRules, state: FitState | None, measure: Mea
     if _is_too_much(draft, rules, measure):
         return True
     tokens = measure.count(draft.now).parts.tools
-    listed = draft.asked.tools
-    too_many = draft.asked.dialect == "openai-chat" and len(listed) > MOST_TOOLS
+    tools = draft.asked.tools
+    too_many = draft.asked.dialect == "openai-chat" and len(tools) > MOST_TOOLS
     if tokens < rules.tokens and not too_many:
         return False
     # If the client changed its tools, the provider's cache is lost anyway.
-    same = state is not None and _names(state.asked.tools) == _names(listed)
-    return not same and not has_bound_thoughts(draft.asked, measure.model)
+    is_same = state is not None and _names(state.asked.tools) == _names(tools)
+    return not is_same and not has_bound_thoughts(draft.asked, measure.model)
 
 
 def _names(tools: Sequence[Tool]) -> set[str]:
@@ -182,11 +182,11 @@ def _shown_in(sent: Conversation) -> set[str]:
 
 def _always_shown(step: _Step) -> set[str]:
     """Return the names of tools that are always shown in full: pinned and forced ones."""
-    shown = {FINAL_REPORT_TOOL, *chosen_tools(step.draft.asked)}
+    names = {FINAL_REPORT_TOOL, *chosen_tools(step.draft.asked)}
     for tool in step.draft.asked.tools:
         if any(fnmatchcase(tool.name, pattern) for pattern in step.options.lazy.pinned):
-            shown.add(tool.name)
-    return shown
+            names.add(tool.name)
+    return names
 
 
 def _is_too_much(draft: Draft, rules: LazyRules, measure: Measure) -> bool:
@@ -257,8 +257,8 @@ def _marked(
     """Return the last tool with the client's cache mark, if a withheld tool had one (Anthropic)."""
     if now.dialect != "anthropic":
         return definition
-    listed = now.rest["tools"]
-    marks = [listed[tool.place[-1]].get("cache_control") for tool in withheld]
+    tools = now.rest["tools"]
+    marks = [tools[tool.place[-1]].get("cache_control") for tool in withheld]
     marks = [mark for mark in marks if mark]
     return {**definition, "cache_control": marks[-1]} if marks else definition
 
@@ -288,14 +288,14 @@ def _explained(  # noqa: PLR0913 - the parts of one edit
     scanned for secrets in every request.
     """
     tokens = measure.count(draft.now).parts.tools
-    left = measure.count(fewer).parts.tools
-    if begins and left > _PAYS * tokens:
+    remaining = measure.count(fewer).parts.tools
+    if begins and remaining > _PAYS * tokens:
         return draft
     if deferred_names(fewer):
-        return draft.with_frame(fewer, _held_back(len(schemas), tokens, left), new=not same)
-    whole = b"[" + b",".join(schemas) + b"]"
-    kept = originals.name_of if same else partial(originals.keep, tokens=tokens - left)
-    ref = kept("schemas", whole)
+        return draft.with_frame(fewer, _held_back(len(schemas), tokens, remaining), new=not same)
+    original = b"[" + b",".join(schemas) + b"]"
+    keep = originals.name_of if same else partial(originals.keep, tokens=tokens - remaining)
+    ref = keep("schemas", original)
     if not ref:
         return draft
     edit = Edit(
@@ -304,7 +304,7 @@ def _explained(  # noqa: PLR0913 - the parts of one edit
         why=f"the tools have {tokens:,} tokens, which every request pays for",
         where="$.tools",
         from_tokens=tokens,
-        to_tokens=left,
+        to_tokens=remaining,
         ref_id=ref,
     )
     return draft.with_frame(fewer, edit, new=not same)

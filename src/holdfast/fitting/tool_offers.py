@@ -120,10 +120,10 @@ def offer_in_time(
     went_on = state is not None and draft.known > 0
     refs = state is not None and state.refs and went_on
     offered = state is not None and expansion_tool(state.sent)[1]
-    held = offered and bool(
+    has_ref = offered and bool(
         stored_history_id(draft.asked)
     )  # tools are offered anew with each request
-    shows = held or names_ref(draft.now)
+    shows = has_ref or names_ref(draft.now)
     offered = offered and went_on
     if not options.opens:
         return draft, shows
@@ -132,7 +132,7 @@ def offer_in_time(
         if inline is not None:
             return inline, shows
     if shows or plan.early:
-        draft = offer(draft, options, new=not (refs or held or offered), state=state)
+        draft = offer(draft, options, new=not (refs or has_ref or offered), state=state)
     return draft, shows
 
 
@@ -230,10 +230,10 @@ def offer_in_front(draft: Draft, options: FitOptions) -> Draft:
     """
     if draft.now.dialect != "anthropic":
         return draft
-    others = tuple(message for message in draft.now.messages if not _offers(message))
-    if len(others) == len(draft.now.messages):
+    messages = tuple(message for message in draft.now.messages if not _offers(message))
+    if len(messages) == len(draft.now.messages):
         return draft
-    return offer(draft.with_messages(others), options, new=True)
+    return offer(draft.with_messages(messages), options, new=True)
 
 
 def _offers(message: Message) -> bool:
@@ -273,13 +273,13 @@ def _offers_early(draft: Draft, options: FitOptions, measure: Measure, *, went_o
     """Return whether the tool is offered before there is a ref, if it was not last time."""
     if not _may_offer_early(draft, options):
         return False
-    asked = draft.asked
-    if has_bound_thoughts(asked, measure.model):  # it is kept until there is a ref
+    conversation = draft.asked
+    if has_bound_thoughts(conversation, measure.model):  # it is kept until there is a ref
         return False
     if options.offer_expand == "auto" and not _cites_by_rule(options.rules):
         if went_on:
             return False  # the first request was too small for it, and now it breaks the cache
-        first = asked.with_messages(_first_request(asked.messages))
+        first = conversation.with_messages(_first_request(conversation.messages))
         without = draft.now.with_messages(())
         tokens = measure.count(_with_opener(without)).tokens - measure.count(without).tokens
         return _pays_early(tokens, measure.count(first).tokens, measure)
@@ -328,10 +328,10 @@ def _tool_tokens(request: Conversation) -> int:
 
 def ask_for_usage(draft: Draft, *, new: bool) -> Draft:
     """Request the usage of a stream where it has to be requested: only in OpenAI's chat."""
-    rest = draft.now.rest
-    if draft.now.dialect != "openai-chat" or rest.get("stream") is not True:
+    members = draft.now.rest
+    if draft.now.dialect != "openai-chat" or members.get("stream") is not True:
         return draft
-    given = rest.get("stream_options")
+    given = members.get("stream_options")
     options = given if isinstance(given, dict) else {}
     if options.get("include_usage"):
         return draft

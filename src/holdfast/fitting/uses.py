@@ -105,13 +105,13 @@ def _use_of_step(words: list[str]) -> str:
         words = words[1:]
     if not words:
         return ""
-    program, rest = words[0].rpartition("/")[2], words[1:]
-    if ">" in rest or ">>" in rest or "-i" in rest[:2]:
+    program, arguments = words[0].rpartition("/")[2], words[1:]
+    if ">" in arguments or ">>" in arguments or "-i" in arguments[:2]:
         return "edit"  # cat > file, sed -i
     if program in _TOOLS_WITH_VERBS:
-        return next((_SECOND[word] for word in rest[:3] if word in _SECOND), "")
+        return next((_SECOND[word] for word in arguments[:3] if word in _SECOND), "")
     if program.startswith("python"):
-        return _use_of_python(rest)
+        return _use_of_python(arguments)
     return _PROGRAMS.get(program) or ("test" if _TEST_FILES.search(words[0]) else "")
 
 

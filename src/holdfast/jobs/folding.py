@@ -67,12 +67,12 @@ class FoldSummaries:
 
     async def ready(self, scope: Scope, dialect: str, refs: Sequence[str]) -> Told:
         """Return the finished summaries, by the refs of their messages."""
-        told = {}
+        summaries = {}
         for ref in refs[-_MOST_LOOKED_FOR:]:
             summary = await self._store.summary(scope, self._key(dialect, ref))
             if summary is not None:
-                told[ref] = msgspec.json.decode(summary, type=MessageSummary).sentences
-        return told
+                summaries[ref] = msgspec.json.decode(summary, type=MessageSummary).sentences
+        return summaries
 
     def _key(self, dialect: str, ref: str) -> str:
         """A name for the messages, and for all else that a summary of them depends on (X06)."""

@@ -162,11 +162,11 @@ class Worker:
             with suppress(StoreError):  # the next beat may come in time
                 running = {task: job for task, job in self._running.items() if not task.done()}
                 if running:
-                    held = await self._queue.renew(
+                    renewed = await self._queue.renew(
                         list(running.values()), self._rules.lease_seconds
                     )
                     # Other workers have these now: further cost would be wasted.
-                    self._cut_off({task for task, job in running.items() if job.id not in held})
+                    self._cut_off({task for task, job in running.items() if job.id not in renewed})
                 await self._queue.recover()
 
     def _cut_off(self, tasks: Iterable[asyncio.Task[None]]) -> None:
@@ -269,9 +269,9 @@ def _told(error: BaseException) -> str:
 
 def _delay(job: Job, error: BaseException) -> float:
     """Longer from attempt to attempt, and as a provider asks for; a day is the most."""
-    told = (error, *getattr(error, "failures", ()))  # of providers that were asked in turn
-    asked = [float(getattr(each, "retry_after", None) or 0.0) for each in told]
-    return max(min(max(asked), _LONGEST_ASKED_SECONDS), delay_after(job.attempts, job.id))
+    errors = (error, *getattr(error, "failures", ()))  # of providers that were asked in turn
+    delays = [float(getattr(each, "retry_after", None) or 0.0) for each in errors]
+    return max(min(max(delays), _LONGEST_ASKED_SECONDS), delay_after(job.attempts, job.id))
 
 
 def delay_after(attempts: int, spread: int = 0) -> float:

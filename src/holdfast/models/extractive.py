@@ -102,8 +102,8 @@ def answer(conversation: Conversation, *, expansion_tool: str | None = None) -> 
             return OfflineAnswer(openings=openings)
     text = "\n\n".join((INTRODUCTION, *_said(question.question, texts, candidates)))
     most = dialect_named(conversation.dialect).params(conversation.rest).get("max_tokens")
-    shown = _cut(text, most) if isinstance(most, int) and most > 0 else text
-    return OfflineAnswer(pieces=tuple(_pieces(shown)), cut=len(shown) < len(text))
+    excerpt_text = _cut(text, most) if isinstance(most, int) and most > 0 else text
+    return OfflineAnswer(pieces=tuple(_pieces(excerpt_text)), cut=len(excerpt_text) < len(text))
 
 
 # --- what to open --------------------------------------------------------------------------------
@@ -160,9 +160,9 @@ def _openings(
     if not cited:
         return ()
     citations = set(cited)
-    shown = [passage.text for source, passage in candidates if source not in citations]
-    shown += [quotation for text in cited for quotation in quotations(text.text)]
-    if _is_answered(question, shown):
+    visible = [passage.text for source, passage in candidates if source not in citations]
+    visible += [quotation for text in cited for quotation in quotations(text.text)]
+    if _is_answered(question, visible):
         return ()
     ranked = rank(question, [Passage(text.text, text.label) for text in cited])
     best = [cited[hit.index] for hit in ranked]
@@ -174,10 +174,10 @@ def _openings(
 
 def _is_answered(question: str, shown: Sequence[str]) -> bool:
     """Return whether one passage holds most terms of a question."""
-    wanted = terms(question)
+    question_terms = terms(question)
     shares = [0.0] * len(shown)
-    total = sum(term.weight for term in wanted)
-    for term, numbers in zip(wanted, hits_by_text(wanted, shown), strict=True):
+    total = sum(term.weight for term in question_terms)
+    for term, numbers in zip(question_terms, hits_by_text(question_terms, shown), strict=True):
         for number in numbers:
             shares[number] += term.weight / total
     return max(shares, default=0.0) >= _ANSWERED
@@ -199,16 +199,16 @@ def _said(
         text for text in texts if not text.opened and not opened.isdisjoint(refs_in(text.text))
     }
     quotable = [candidate for candidate in candidates if candidate.source not in superseded]
-    seen: set[str] = set()
+    quoted_before: set[str] = set()
     for source, passage in _ranked(question, quotable):
         quoted, where = _quotation(passage, question)
-        if quoted in seen:
+        if quoted in quoted_before:
             continue
-        seen.add(quoted)
+        quoted_before.add(quoted)
         yield f"From {source.label}{', ' if where else ''}{where}:\n{quoted}"
-        if len(seen) == _MOST_QUOTES:
+        if len(quoted_before) == _MOST_QUOTES:
             return
-    if not seen:
+    if not quoted_before:
         yield "Nothing in this conversation bears on the question."
         yield from _listing(texts)
 
@@ -229,17 +229,17 @@ def _quotation(passage: Passage, question: str) -> tuple[str, str]:
         first += 1
     while last - 1 > at and not lines[last - 1].strip():
         last -= 1
-    shown = [excerpt(line.rstrip(), question, _LONGEST_QUOTE)[0] for line in lines[first:last]]
+    excerpts = [excerpt(line.rstrip(), question, _LONGEST_QUOTE)[0] for line in lines[first:last]]
     where = passage.where
     if (of := _LINES.fullmatch(where)) and int(of[2]) - int(of[1]) + 1 == len(lines):
         where = f"lines {int(of[1]) + first}-{int(of[1]) + last - 1}"
-    return "\n".join(f"> {line}" for line in shown), short_place(where)
+    return "\n".join(f"> {line}" for line in excerpts), short_place(where)
 
 
 def _listing(texts: Sequence[LabelledText]) -> Iterator[str]:
     if not texts:
         return
-    lines = [f"- {one.label}, {len(one.text):,} characters" for one in texts[-_LISTED:]]
+    lines = [f"- {text.label}, {len(text.text):,} characters" for text in texts[-_LISTED:]]
     if (more := len(texts) - _LISTED) > 0:
         lines.insert(0, f"- {more:,} older texts")
     yield "It holds:\n" + "\n".join(lines)

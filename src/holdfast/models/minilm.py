@@ -44,11 +44,11 @@ class MiniLmEmbedder:
 
 def _vector(text: str) -> list[float]:
     """The mean over the tokens of a text."""
-    shown = text[:_MOST_CHARACTERS].encode("utf-8", "replace").decode()
-    if not shown.strip():  # the marks of its beginning and end alone would have a meaning
+    text_bytes = text[:_MOST_CHARACTERS].encode("utf-8", "replace").decode()
+    if not text_bytes.strip():  # the marks of its beginning and end alone would have a meaning
         return [0.0] * MiniLmEmbedder.dimensions
     model = _model()
-    tokens = np.array([model.vocabulary.encode(shown).ids], np.int64)
+    tokens = np.array([model.vocabulary.encode(text_bytes).ids], np.int64)
     inputs = {
         "input_ids": tokens,
         "attention_mask": np.ones_like(tokens),

@@ -81,20 +81,20 @@ def _taken_apart(text: str) -> tuple[str, str]:
     parts = [text[start:stop] for start, stop in paragraphs(text)]
     if len(parts) == 1 or len(text) <= LONGEST_QUESTION:
         return _by_sentences(text.strip())
-    first, *rest = parts
-    if first.endswith(("?", ":")) and not rest[-1].endswith("?"):
-        return first, "\n\n".join(rest)
-    return rest[-1], "\n\n".join([first, *rest[:-1]])
+    first, *remaining = parts
+    if first.endswith(("?", ":")) and not remaining[-1].endswith("?"):
+        return first, "\n\n".join(remaining)
+    return remaining[-1], "\n\n".join([first, *remaining[:-1]])
 
 
 def _by_sentences(text: str) -> tuple[str, str]:
     """The sentences that ask, and the others; a text of which none or each does is a question."""
     sentences = _SENTENCES.split(text[:_LOOKED_AT])
     questions = [sentence for sentence in sentences if sentence.endswith("?")]
-    others = [sentence for sentence in sentences if not sentence.endswith("?")]
-    if not questions or not others:
+    statements = [sentence for sentence in sentences if not sentence.endswith("?")]
+    if not questions or not statements:
         return text, ""
-    return " ".join(questions), "\n".join(others) + text[_LOOKED_AT:]
+    return " ".join(questions), "\n".join(statements) + text[_LOOKED_AT:]
 
 
 def held(conversation: Conversation, question: Asked, tool: str | None) -> Iterator[LabelledText]:
@@ -159,8 +159,8 @@ def quotations(citation: str) -> list[str]:
 
 def _items(text: str) -> Iterator[Passage]:
     """Yield the items of a text that name their place."""
-    for found in _ITEM.finditer(text):
-        quoted = found[1].replace(f"\n{INDENT}", "\n")
+    for match in _ITEM.finditer(text):
+        quoted = match[1].replace(f"\n{INDENT}", "\n")
         if before := _PLACE_BEFORE.match(quoted):
             yield Passage(quoted[before.end() :], before[1])
         elif behind := _LINES_BEHIND.search(quoted):

@@ -262,10 +262,10 @@ def _disagree(first: _Sentence, second: _Sentence) -> bool:
     if shared < max(_FEWEST_SHARED, _ABOUT_THE_SAME * shorter):
         return False
     return any(
-        stated.is_of_same(other)
+        stated.is_of_same(statement)
         for stated in first.gist.stated
-        for other in second.gist.stated
-        if stated.figure not in second.gist.figures and other.figure not in first.gist.figures
+        for statement in second.gist.stated
+        if stated.figure not in second.gist.figures and statement.figure not in first.gist.figures
     )
 
 

@@ -60,11 +60,11 @@ class NearDuplicates:
         if not len(text_sketch):
             return "", 0.0
         first = [int(number) for number in text_sketch[:_LOOKED_UP]]
-        candidates = {other for number in first for other in self._holders.get(number, ())}
+        candidates = {candidate for number in first for candidate in self._holders.get(number, ())}
         nearest = max(
             (
-                (similarity(text_sketch, self._sketches[other]), other)
-                for other in sorted(candidates)
+                (similarity(text_sketch, self._sketches[candidate]), candidate)
+                for candidate in sorted(candidates)
             ),
             default=(0.0, ""),
         )

@@ -314,16 +314,16 @@ def settled(new: NewFact, same: Fact | None, current: Sequence[Fact]) -> FactCha
     `same` is the current fact with the same text; `current` are the current facts of its subject
     and those that it supersedes.
     """
-    others = {fact.id: fact for fact in current}
+    by_id = {fact.id: fact for fact in current}
     fact = new.fact if same is None else _merged(same, new.fact)
-    others.pop(fact.id, None)
-    rivals = [other for other in others.values() if _is_rival(fact, other)]
-    later = [other for other in rivals if other.created_at > fact.created_at]
+    by_id.pop(fact.id, None)
+    rivals = [rival for rival in by_id.values() if _is_rival(fact, rival)]
+    later = [rival for rival in rivals if rival.created_at > fact.created_at]
     if later:  # reported late: it was superseded before it was stored
-        newest = max(later, key=lambda other: (other.created_at, other.id))
+        newest = max(later, key=lambda rival: (rival.created_at, rival.id))
         fact = msgspec.structs.replace(fact, superseded_by=newest.id)
-    earlier = {other.id for other in rivals if other not in later}
-    replaced = earlier | (others.keys() & set(new.supersedes))
+    earlier = {rival.id for rival in rivals if rival not in later}
+    replaced = earlier | (by_id.keys() & set(new.supersedes))
     return FactChange(fact, sorted(replaced - {fact.superseded_by}))
 
 

@@ -39,11 +39,11 @@ async def open_store(
         if not creates and not default.exists():
             return open_memory(clock=clock)
         return await _sqlite(default, clock)
-    scheme, _, rest = url.partition(":")
+    scheme, _, location = url.partition(":")
     match scheme.lower():
-        case "memory" if not rest.strip("/"):
+        case "memory" if not location.strip("/"):
             return open_memory(clock=clock)
-        case "sqlite" if path := _path(rest):
+        case "sqlite" if path := _path(location):
             if not creates and not path.exists():
                 raise StoreError(
                     "there is no store",
@@ -51,7 +51,7 @@ async def open_store(
                     fix="Check the path; commands that store something, such as `serve`, make it.",
                 )
             return await _sqlite(path, clock)
-        case "postgresql" | "postgres" if rest.startswith("//"):
+        case "postgresql" | "postgres" if location.startswith("//"):
             return await _postgres(url, clock)
         case _:
             raise _no_store(url)
@@ -66,13 +66,13 @@ def open_memory(*, clock: Callable[[], float] = time.time) -> Store:
 
 def check_url(url: str) -> None:
     """Raise StoreError if a URL has none of the forms that `open_store` takes; open nothing."""
-    scheme, _, rest = url.partition(":")
+    scheme, _, location = url.partition(":")
     match scheme.lower():
-        case "memory" if not rest.strip("/"):
+        case "memory" if not location.strip("/"):
             return
-        case "sqlite" if _path(rest):
+        case "sqlite" if _path(location):
             return
-        case "postgresql" | "postgres" if rest.startswith("//"):
+        case "postgresql" | "postgres" if location.startswith("//"):
             return
     raise _no_store(url)
 

@@ -141,10 +141,12 @@ def filled(known: Content, again: Content) -> Content:
 
 def hashes_of(turn: Turn) -> set[str]:
     """Return every hash in a turn: sent, replaced, hidden and summarised messages."""
-    sent = () if turn.sent is None else (*turn.sent.added, turn.sent.frame)
+    sent_hashes = () if turn.sent is None else (*turn.sent.added, turn.sent.frame)
     originals = (sha256 for standing in turn.standings for sha256 in standing.originals)
     undone = (patch.name for patch in turn.patches)
-    return {sha256 for sha256 in (*sent, *originals, *undone, turn.hidden, turn.told) if sha256}
+    return {
+        sha256 for sha256 in (*sent_hashes, *originals, *undone, turn.hidden, turn.told) if sha256
+    }
 
 
 def hash_range(name: RefName) -> tuple[str, str]:

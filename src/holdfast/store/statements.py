@@ -209,10 +209,10 @@ def parse(name: str, text: str) -> Statements:
     pieces = _SECTION.split(text)[1:]
     for kind, key, database, body in zip(*[iter(pieces)] * 4, strict=True):
         plain = _COMMENT.sub("", body).strip()
-        for each, known in parts.items():
+        for each, parts_by_name in parts.items():
             if database in (None, each):
-                target = known if kind == "part" else texts[each]
-                target[key] = _included(plain, known)
+                target = parts_by_name if kind == "part" else texts[each]
+                target[key] = _included(plain, parts_by_name)
     if texts["sqlite"].keys() != texts["postgres"].keys():
         raise ValueError(f"{name}.sql: a statement is written for one database only")
     return Statements(
@@ -260,9 +260,9 @@ def _bound_text(text: str, database: DatabaseKind) -> BoundText:
         text = re.sub(r"(?<!:)\bowner\b", "username", text)
     sql = _PARAMETER.sub(numbered, text)
     scoped = [_OF_SCOPE[name] for name in names if name in _OF_SCOPE]
-    given = [name for name in names if name not in _OF_SCOPE]
+    own_names = [name for name in names if name not in _OF_SCOPE]
     several = _several(sql, len(names)) if database == "sqlite" and not lists else None
-    return BoundText(sql, _of_scope(scoped), _of_values(given), tuple(sorted(lists)), several)
+    return BoundText(sql, _of_scope(scoped), _of_values(own_names), tuple(sorted(lists)), several)
 
 
 def _several(sql: str, width: int) -> Callable[[int], str] | None:

@@ -117,8 +117,8 @@ _Written = tuple[bytes, str, tuple[str, ...], str, bytes, bytes, str, str]
 
 def written(tool: StoredTool) -> bytes:
     """Return the content of a tool in one piece, which is compressed and hashed."""
-    told = (tool.definition, tool.intent, tool.warnings, tool.maker, tool.read)
-    return msgspec.msgpack.encode((*told, tool.offered, tool.offered_hash, tool.renamed_from))
+    fields = (tool.definition, tool.intent, tool.warnings, tool.maker, tool.read)
+    return msgspec.msgpack.encode((*fields, tool.offered, tool.offered_hash, tool.renamed_from))
 
 
 def content_of(content: bytes) -> dict[str, object]:

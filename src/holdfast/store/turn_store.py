@@ -201,13 +201,13 @@ def known_in(session: str, turns: Sequence[NewTurn], ends: SessionEnds) -> list[
     """
     prints = [turn.print for turn in turns if not turn.id]
     ids = iter(_overlap(prints, ends))
-    known, number = [], ends.number
+    known_messages, number = [], ends.number
     for turn in turns:
         id_ = next(ids, "") if not turn.id else turn.id if turn.id in ends.there else ""
         number += not id_
         named = id_ or turn.id or id_of(session, number, turn.print)
-        known.append(KnownMessage(named, bool(id_)))
-    return known
+        known_messages.append(KnownMessage(named, bool(id_)))
+    return known_messages
 
 
 def _overlap(prints: Sequence[str], ends: SessionEnds) -> list[str]:
@@ -215,12 +215,14 @@ def _overlap(prints: Sequence[str], ends: SessionEnds) -> list[str]:
     going_on: list[str] = []
     for length in range(min(len(prints), len(ends.last)), 0, -1):
         tail = ends.last[len(ends.last) - length :]
-        if all(print_ == there for print_, (there, _) in zip(prints, tail, strict=False)):
+        if all(
+            print_ == stored_print for print_, (stored_print, _) in zip(prints, tail, strict=False)
+        ):
             going_on = [id_ for _, id_ in tail]
             break
     agreeing: list[str] = []
-    for print_, (there, id_) in zip(prints, ends.first, strict=False):
-        if print_ != there:
+    for print_, (stored_print, id_) in zip(prints, ends.first, strict=False):
+        if print_ != stored_print:
             break
         agreeing.append(id_)
     return max(going_on, agreeing, key=len)

@@ -178,12 +178,12 @@ def lost_anchors(
 
     A message is kept if its bytes are, or if a shortened version replaces it.
     """
-    there = {own_of(message).raw for message in after} | {message.raw for message in after}
+    present = {own_of(message).raw for message in after} | {message.raw for message in after}
     answered = {result.call_id for message in after for result in message.results}
 
     def is_there(message: Message) -> bool:
         results = message.results
-        return message.raw in there or (
+        return message.raw in present or (
             bool(results) and all(result.call_id in answered for result in results)
         )
 

@@ -205,8 +205,8 @@ class FoldChain:
         return run.folds
 
     def _saving(self, run: _Run) -> float:
-        told = self._told_tokens if self._is_told(run.gist) else 0.0
-        return run.gist.tokens - run.gist.guess - told
+        summary_tokens = self._told_tokens if self._is_told(run.gist) else 0.0
+        return run.gist.tokens - run.gist.guess - summary_tokens
 
     def _is_told(self, gist: Gist) -> bool:
         return has_room(gist.tokens, self._told_tokens)

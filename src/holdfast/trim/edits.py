@@ -60,18 +60,18 @@ class ResultText(NamedTuple):
 
 def results_with_originals(message: Message) -> list[ResultText]:
     """Return the texts of a message's results, each with its original."""
-    shown = list(result_texts(message))
+    texts = list(result_texts(message))
     original = own_of(message)
     if original is message:
-        return [ResultText(result, block, text, text) for result, block, text in shown]
+        return [ResultText(result, block, text, text) for result, block, text in texts]
     theirs = list(result_texts(original))
-    if _ids(shown) == _ids(theirs) and not _is_rejoined(message):
+    if _ids(texts) == _ids(theirs) and not _is_rejoined(message):
         wholes = [text for _, _, text in theirs]
     else:
-        wholes = _paired(shown, theirs)
+        wholes = _paired(texts, theirs)
     return [
         ResultText(result, block, text, whole)
-        for (result, block, text), whole in zip(shown, wholes, strict=True)
+        for (result, block, text), whole in zip(texts, wholes, strict=True)
     ]
 
 
@@ -194,13 +194,13 @@ def _quoting(gist: Gist, absorbed: Fold, extracted: Piece, bench: Bench) -> Piec
         return extracted  # none was set aside
     most = min(extracted.tokens + bench.summary_tokens, gist.tokens)
     for characters in CHARACTERS_PER_TOKEN:
-        said, number = quotations(
+        quoted, number = quotations(
             absorbed, characters * bench.summary_tokens, opens=bool(bench.opener)
         )
-        if not said:
+        if not quoted:
             break
         quoting = msgspec.structs.replace(absorbed, sentences=number)
-        text = gist.digest(quoting, bench, quotations=said)
+        text = gist.digest(quoting, bench, quotations=quoted)
         piece = _digest(gist, quoting, text, bench)
         if piece.tokens <= most:
             return piece
@@ -282,18 +282,18 @@ def _shortened(message: Message, bench: Bench, most: int, *, one_line: bool) -> 
     before = span = message.span
     refs: list[str] = list(refs_of(message))
     cited = [edit.ref_id for edit in edits_of(message) if edit.action == "cite"]
-    for result, block, text, whole in results_with_originals(message):
+    for result, block, text, original in results_with_originals(message):
         if len(text) <= most + _LEAST_CUT or result.is_error:
             continue
         ref = ""
-        if text != whole and _is_cited(whole, cited):
+        if text != original and _is_cited(original, cited):
             shorter = _first_lines(text)
         else:  # an earlier cut is cut again from the original, which the ref opens
-            data = whole.encode("utf-8", "surrogatepass")
+            data = original.encode("utf-8", "surrogatepass")
             ref = bench.keep("tool_result", data, len(data) / 4)
             if not ref:
                 continue
-            shorter = middle_cut(whole, most, ref, bench.opener, one_line=one_line)
+            shorter = middle_cut(original, most, ref, bench.opener, one_line=one_line)
         if len(shorter) < len(text):
             span = splice(span, block.slot, encode(dialect.content(block, shorter)))
             refs.extend(filter(None, [ref]))

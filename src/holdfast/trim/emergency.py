@@ -171,17 +171,20 @@ class _LastResort:
 
     def _by_age(self) -> list[_Slot]:
         """The places whose texts may be touched, the oldest first and the latest question last."""
-        left = [slot for slot in self._slots if slot.piece is not None]
-        return [left[n] for n in by_age([slot.piece for slot in left if slot.piece is not None])]
+        remaining = [slot for slot in self._slots if slot.piece is not None]
+        return [
+            remaining[n]
+            for n in by_age([slot.piece for slot in remaining if slot.piece is not None])
+        ]
 
     def _lessened(self, slot: _Slot, lessen: _Lessen, sizes: Iterable[int]) -> Iterator[bool]:
         """Show ever less of a place, each time starting from its first version."""
-        whole, earlier = slot.piece, slot.edits
-        if whole is None:
+        original, earlier = slot.piece, slot.edits
+        if original is None:
             return
-        tokens = whole.tokens
+        tokens = original.tokens
         for most in sizes:
-            less = lessen(whole, most=most)
+            less = lessen(original, most=most)
             if less is None or less[0].tokens >= tokens:
                 continue
             slot.piece, slot.edits = less[0], (*earlier, less[1])
@@ -194,10 +197,10 @@ class _LastResort:
         piece, neighbour = self._slots[n].piece, self._neighbour(n)
         if piece is None or neighbour is None or neighbour.piece is None:
             return False
-        gone = taken_out(piece, neighbour.piece, self._bench)
-        if gone is None:
+        replacement = taken_out(piece, neighbour.piece, self._bench)
+        if replacement is None:
             return False
-        neighbour.piece, edit = gone
+        neighbour.piece, edit = replacement
         neighbour.edits = (edit, *neighbour.edits)
         self._slots[n].piece, self._slots[n].edits = None, ()
         self.guess -= piece.tokens

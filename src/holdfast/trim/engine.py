@@ -200,8 +200,10 @@ def keeps_promises(before: Sequence[Piece], after: Sequence[Piece]) -> bool:
 def _lost_types(before: Sequence[Piece], after: Sequence[Piece]) -> tuple[str, ...]:
     """Types of the anchors that a trim has lost."""
     anchors = [piece.anchor for piece in before if piece.anchor is not None]
-    messages, left = ([m for piece in side for m in piece.messages] for side in (before, after))
-    return tuple(sorted({anchor.type for anchor in lost_anchors(anchors, messages, left)}))
+    messages, remaining = (
+        [m for piece in side for m in piece.messages] for side in (before, after)
+    )
+    return tuple(sorted({anchor.type for anchor in lost_anchors(anchors, messages, remaining)}))
 
 
 class Beside(NamedTuple):

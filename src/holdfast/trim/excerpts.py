@@ -84,9 +84,9 @@ def middle_cut(
     tail = after(text[len(head) :], most // 3)
     middle = text[len(head) : len(text) - len(tail)]
     alerts = alert_excerpts(middle, max(_LEAST_ALERTS_ROOM, most // 3))
-    gone = len(middle) - sum(map(len, alerts))
+    omitted = len(middle) - sum(map(len, alerts))
     way = f': {opener}("{ref}")' if ref and opener else ""
-    mark = f"{CUT}{gone} characters cut{way} …]"
+    mark = f"{CUT}{omitted} characters cut{way} …]"
     ends = head.rstrip("\n"), tail.lstrip("\n")
     quoted = in_one_line if one_line else set_in
     worst = [*map(quoted, alerts), CUT_AGAIN] if alerts else []
@@ -103,15 +103,15 @@ def alert_excerpts(text: str, most: int) -> list[str]:
     lines = text.split("\n")
     # A long log may have an error in each line: the first hundred and the last are looked at.
     numbers = numbers if len(numbers) <= 200 else numbers[:100] + numbers[-100:]
-    shown = {n: before(lines[n - 1].strip(), _ALERT_CHARACTERS) for n in numbers}
-    gravest = sorted(shown, key=lambda n: (-rank(shown[n], level(shown[n])), n))
+    excerpts = {n: before(lines[n - 1].strip(), _ALERT_CHARACTERS) for n in numbers}
+    gravest = sorted(excerpts, key=lambda n: (-rank(excerpts[n], level(excerpts[n])), n))
     chosen = []
     for n in gravest[:_MOST_ALERTS]:
-        if rank(shown[n], level(shown[n])) < 2 or len(shown[n]) > most:
+        if rank(excerpts[n], level(excerpts[n])) < 2 or len(excerpts[n]) > most:
             continue
         chosen.append(n)
-        most -= len(shown[n])
-    return [shown[n] for n in sorted(chosen)]
+        most -= len(excerpts[n])
+    return [excerpts[n] for n in sorted(chosen)]
 
 
 def security_line(data: bytes) -> bytes:
@@ -215,16 +215,16 @@ def _character_around(text: str, at: int) -> tuple[int, int]:
 
 def _joined(text: str, at: int) -> bool:
     """Return whether the code points around a position are one character."""
-    left, right = text[at - 1], text[at]
-    if left.isascii() and right.isascii():
-        return left == "\r" and right == "\n"
+    previous, right = text[at - 1], text[at]
+    if previous.isascii() and right.isascii():
+        return previous == "\r" and right == "\n"
     return (
         right in _JOINERS
-        or left == "\u200d"
+        or previous == "\u200d"
         or unicodedata.category(right).startswith("M")
         or "\U0001f3fb" <= right <= "\U0001f3ff"  # the tone of a skin
-        or (_is_region(left) and _is_region(right))  # a flag is two letters
-        or ("\ud800" <= left <= "\udbff" and "\udc00" <= right <= "\udfff")
+        or (_is_region(previous) and _is_region(right))  # a flag is two letters
+        or ("\ud800" <= previous <= "\udbff" and "\udc00" <= right <= "\udfff")
     )
 
 

@@ -68,10 +68,10 @@ def without(text: str, parts: Sequence[TextPart], gone: Collection[int], tokens:
             # Neither sorted nor copied: for the parts of 30 MB that is one call of 10 ms, and
             # 25 ms of garbage collection.
             all_gone = [part for n, part in enumerate(parts) if n in gone]
-            whole = [TextSpan(0, len(text))]
+            spans = [TextSpan(0, len(text))]
             missing += (
                 f". Shortened to fit the context window: {_amount(text, all_gone)} of "
-                f"{_amount(text, whole)}, about {tokens:,.0f} tokens, are missing"
+                f"{_amount(text, spans)}, about {tokens:,.0f} tokens, are missing"
             )
         is_first = False
         break_before = "" if not written or written[-1].endswith("\n") else "\n"

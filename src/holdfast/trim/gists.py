@@ -194,8 +194,10 @@ class Gist:
         ]
         if self._tools:
             most_called = sorted(self._tools.items(), key=lambda item: (-item[1], item[0]))
-            shown = ", ".join(f"{name} {number}x" for name, number in most_called[:_MOST_TOOLS])
-            parts.append(f"Tools called: {shown}.")
+            tools_text = ", ".join(
+                f"{name} {number}x" for name, number in most_called[:_MOST_TOOLS]
+            )
+            parts.append(f"Tools called: {tools_text}.")
         parts.extend(filter(None, [self._asked(_MOST_QUOTES), self._failed()]))
         if fold.summary:
             parts.append(f"In short: {fold.summary}")
@@ -222,5 +224,5 @@ class Gist:
         if not self._failures:
             return ""
         more = self._failure_count - len(self._failures)
-        others = f", and {more} more before" if more else ""
-        return "Errors and warnings among them: " + "; ".join(self._failures) + others + "."
+        more_text = f", and {more} more before" if more else ""
+        return "Errors and warnings among them: " + "; ".join(self._failures) + more_text + "."

@@ -195,12 +195,12 @@ class InPlace:
 
     def state(self, number: int) -> TrimState:
         """Build the version without the first `number` parts in the order of removal."""
-        gone: dict[int, _Parts] = {}
+        removed: dict[int, _Parts] = {}
         for n, slot, part in islice(self._order, number):
-            gone.setdefault(n, {}).setdefault(slot, set()).add(part)
+            removed.setdefault(n, {}).setdefault(slot, set()).add(part)
         pieces: list[Piece] = []
         edits: list[Edit] = []
-        for start, stop, shorter in self._shorter_pieces(gone):
+        for start, stop, shorter in self._shorter_pieces(removed):
             if shorter is None:
                 pieces.extend(self._pieces[start:stop])
             else:

@@ -59,8 +59,8 @@ def _rewritten(message: Message, bench: Bench, rewrite: Rewrite) -> Message:
         return message
     span = message.span
     refs: list[str] = []
-    for block, whole in zip(blocks, wholes, strict=True):
-        ref, text = rewrite(block.text, whole, wholes)
+    for block, original in zip(blocks, wholes, strict=True):
+        ref, text = rewrite(block.text, original, wholes)
         if ref and len(text) < len(block.text):
             span = splice(span, block.slot, encode(dialect.content(block, text)))
             refs.append(ref)
@@ -138,12 +138,12 @@ class TextCutter:
 
     def _stored(self, whole: str) -> tuple[str, TextSpan]:
         """Return the ref of a text and the span of the document in it, looked for once."""
-        known = self._known.get(whole)
-        if known is None:
+        ref_and_span = self._known.get(whole)
+        if ref_and_span is None:
             data = whole.encode("utf-8", "surrogatepass")
             ref = self._bench.keep("text", data, len(data) / 4)
-            known = self._known[whole] = ref, document_in(whole)
-        return known
+            ref_and_span = self._known[whole] = ref, document_in(whole)
+        return ref_and_span
 
 
 def _may_be_cut(piece: Piece) -> bool:
@@ -212,10 +212,10 @@ def document_requests(piece: Piece, most: int) -> Iterator[DocumentRequest]:
     """Yield the documents in a piece that `cite_documents` would cite."""
     for message in piece.messages:
         wholes = [block.text for block in own_of(message).blocks if isinstance(block, Text)]
-        for whole in wholes if len(texts_of(message)) == len(wholes) else ():
-            document = _document(whole, wholes)
+        for original in wholes if len(texts_of(message)) == len(wholes) else ():
+            document = _document(original, wholes)
             if document.size >= LEAST_DOCUMENT:
-                yield _request(whole, wholes, document, most)
+                yield _request(original, wholes, document, most)
 
 
 def _request(whole: str, wholes: Sequence[str], document: TextSpan, most: int) -> DocumentRequest:

@@ -79,7 +79,7 @@ def pieces_of(
     pieces = []
     for exchange in conversation.exchanges:
         start, stop = exchange.start, exchange.stop
-        held = [anchor_at[n] for n in range(start, stop) if n in anchor_at]
+        inner_anchors = [anchor_at[n] for n in range(start, stop) if n in anchor_at]
         pieces.append(
             Piece(
                 exchange.messages,
@@ -88,9 +88,9 @@ def pieces_of(
                 sum(each[start:stop]),
                 exchange.kind,
                 # What acts by its place is no anchor of anyone's, and yet may not go.
-                bool(held) or any(map(stays, exchange.messages)),
+                bool(inner_anchors) or any(map(stays, exchange.messages)),
                 fold_of(exchange.messages[0]),
-                max(held, key=lambda anchor: anchor.priority) if held else None,
+                max(inner_anchors, key=lambda anchor: anchor.priority) if inner_anchors else None,
             )
         )
     return pieces

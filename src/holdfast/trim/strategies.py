@@ -207,8 +207,8 @@ class SummarizationStrategy(_Folding):
 
     def estimate_savings(self, pieces: Sequence[Piece]) -> float:
         folded = set(self._free(pieces))
-        others = [piece for n, piece in enumerate(pieces) if n not in folded]
-        return super().estimate_savings(pieces) + ProgressiveStrategy().estimate_savings(others)
+        remaining = [piece for n, piece in enumerate(pieces) if n not in folded]
+        return super().estimate_savings(pieces) + ProgressiveStrategy().estimate_savings(remaining)
 
     def chain(self, pieces: list[Piece], bench: Bench) -> Chain:
         def then(cut: TrimState) -> Chain:

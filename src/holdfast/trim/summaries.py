@@ -52,8 +52,8 @@ def parts_of(gist: Gist, bench: Bench) -> tuple[Part, ...]:
     at = gist.start
     for part in gist.parts:
         parts.extend(_new_part(gist, at, part.start, bench))
-        told = part.told or bench.told.get(part.ref_id, ())
-        parts.append(msgspec.structs.replace(part, told=told))
+        summaries = part.told or bench.told.get(part.ref_id, ())
+        parts.append(msgspec.structs.replace(part, told=summaries))
         at = part.stop
     parts.extend(_new_part(gist, at, gist.stop, bench))
     return tuple(parts)

@@ -377,10 +377,12 @@ class Expansions:
         """The request folded so that calls can be answered: in full, else in part."""
         if self._make_room is None:
             return None
-        wanted, least = self._wanted(calls), _LEAST_ROOM * len(calls)
+        wanted_tokens, least = self._wanted(calls), _LEAST_ROOM * len(calls)
         # Half of the room is used at once, so twice the size of the part is needed. In a window
         # full of tools (Claude Code) no fold may free that much, and less will do.
-        for tokens in sorted({2 * wanted, max(wanted, 2 * least), 2 * least}, reverse=True):
+        for tokens in sorted(
+            {2 * wanted_tokens, max(wanted_tokens, 2 * least), 2 * least}, reverse=True
+        ):
             folded = await self._make_room(sent, turn_tokens + tokens)
             if folded is not None:
                 return folded
@@ -388,23 +390,23 @@ class Expansions:
 
     def _wanted(self, calls: Sequence[ModelCall]) -> int:
         """Return the tokens that the calls ask for, within the caps, or those of a refusal."""
-        left = max(self._caps.tokens - self.used.tokens, 0)
-        return max(min(sum(map(_wanted, calls)), left), _LEAST_ROOM * len(calls))
+        remaining = max(self._caps.tokens - self.used.tokens, 0)
+        return max(min(sum(map(_wanted, calls)), remaining), _LEAST_ROOM * len(calls))
 
     async def _answers(self, calls: Sequence[ModelCall], room: int) -> _Answers:
         """What each call is answered; never silence."""
         answers = _Answers()
-        shown = set(self._shown)
+        shown_before = set(self._shown)
         for n, call in enumerate(calls):
-            left = self._caps.tokens - self.used.tokens - answers.tokens
-            share = min(left, room) // (len(calls) - n)
-            why = self._reached(self.used.calls + answers.opened, left)
+            remaining = self._caps.tokens - self.used.tokens - answers.tokens
+            share = min(remaining, room) // (len(calls) - n)
+            why = self._reached(self.used.calls + answers.opened, remaining)
             if not why and share < _LEAST_ROOM:
                 why = "there is no room left in the context window"
             if why:
                 part = _Part(NO_MORE.format(why=why), is_opened=False)
             else:
-                part = await self._opened(call, share, shown)
+                part = await self._opened(call, share, shown_before)
             tokens = count(part.text)
             room -= tokens
             answers = _Answers(
@@ -413,7 +415,7 @@ class Expansions:
                 answers.repeated + part.is_repeated,
                 answers.copied + part.is_answer,
                 answers.tokens + (tokens if part.is_opened else 0),
-                shown,
+                shown_before,
             )
         return answers
 
@@ -493,13 +495,13 @@ class Expansions:
     def _is_visible(self, ref: str, content: str) -> bool:
         """Return whether the messages that show a ref show all of this content too."""
         name = ref.encode()
-        shown = " ".join(
+        visible_text = " ".join(
             " ".join(text.split())
             for message in self._looked_at[0].messages
             if message.holds(name)
             for _, _, text in result_texts(message)
         )
-        return all(" ".join(line.split()) in shown for line in content.splitlines())
+        return all(" ".join(line.split()) in visible_text for line in content.splitlines())
 
     async def _refs(self) -> list[str]:
         """Return the refs that the conversation shows, the latest first."""

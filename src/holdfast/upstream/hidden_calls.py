@@ -160,14 +160,14 @@ class HiddenCalls:
         if not self.hops:
             return None
         hops, self.hops = tuple(self.hops), []
-        asked = self._request.asked
+        conversation = self._request.asked
         return HiddenTurn(
             hops=hops,
-            index=len(asked.messages),
-            place=head_of(asked),
+            index=len(conversation.messages),
+            place=head_of(conversation),
             seen_id=ids.first,
             last_id=ids.last,
-            dialect=asked.dialect,
+            dialect=conversation.dialect,
         )
 
     async def _answered(

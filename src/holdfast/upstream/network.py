@@ -126,8 +126,8 @@ class HttpSending:
         connector = self._session.connector if self._session is not None else None
         if not isinstance(connector, aiohttp.TCPConnector):
             return 0
-        kept = sum(map(len, connector._conns.values()))
-        return kept + len(connector._acquired)
+        idle = sum(map(len, connector._conns.values()))
+        return idle + len(connector._acquired)
 
     @asynccontextmanager
     async def send(

@@ -51,9 +51,9 @@ class OfflineModel:
             ModelCall(
                 f"call_{self._new_id()}",
                 tool or NAME,
-                encode({"ref": one.ref_id, "find": one.query}).decode(),
+                encode({"ref": opening.ref_id, "find": opening.query}).decode(),
             )
-            for one in spoken.openings
+            for opening in spoken.openings
         )
         written = spoken.text + "".join(call.arguments for call in calls)
         return OfflineResponse(

@@ -50,18 +50,18 @@ class ToolFinder:
     ) -> None:
         self._asked = asked
         self._embedder = embedder
-        held = deferred_names(sent)
-        self._native = bool(held)
+        deferred = deferred_names(sent)
+        self._native = bool(deferred)
         """Whether the provider loads the found tools from the request."""
-        self._shown = {tool.name for tool in sent.tools} - held
+        self._shown = {tool.name for tool in sent.tools} - deferred
         self._workers = workers
         self._refusals = 0
         self._size = len(asked.frame.head) + len(asked.frame.tail)
 
     @cached_property
     def _tools(self) -> dict[str, Tool]:
-        asked = self._asked
-        values = list(map(decode, definitions(asked, plain_functions(asked))))
+        conversation = self._asked
+        values = list(map(decode, definitions(conversation, plain_functions(conversation))))
         return {tool.name: tool for tool in read_valid_tools(values)[0]}
 
     @property

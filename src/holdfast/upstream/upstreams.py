@@ -96,8 +96,8 @@ class Upstream(NamedTuple):
 
     def answers(self, dialect: str) -> bool:
         """Whether a client of a dialect can be given its answers: as they are, or translated."""
-        same = self.family == FAMILY_OF[dialect]
-        return same or {DIALECT_OF[self.family], dialect} <= CONTINUED
+        is_same = self.family == FAMILY_OF[dialect]
+        return is_same or {DIALECT_OF[self.family], dialect} <= CONTINUED
 
     def dialect_for(self, dialect: str) -> str:
         """Return the dialect for a client's request: the client's, if the upstream supports it."""

@@ -51,8 +51,8 @@ def cite_ends(data: bytes, reason: str, rules: CitingRules, tool: str = "") -> C
     size = _END_BYTES
     while True:
         excerpts = _ends(data, size, total, rules)
-        shown = [line for excerpt in excerpts for line in _quoted(excerpt)]
-        text = "\n".join(filter(None, [head, title, *shown, foot]))
+        quoted_lines = [line for excerpt in excerpts for line in _quoted(excerpt)]
+        text = "\n".join(filter(None, [head, title, *quoted_lines, foot]))
         if count(text) <= min(BRIEF, rules.most_tokens) or size <= _LEAST_BYTES:
             break
         size //= 2

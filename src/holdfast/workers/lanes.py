@@ -119,12 +119,12 @@ class FairLane:
         until = time.monotonic() + (math.inf if seconds is None else seconds)
         try:
             while not turn.given.done():
-                left = until - time.monotonic()
-                if left <= 0:
+                remaining = until - time.monotonic()
+                if remaining <= 0:
                     self._give_up(turn)
                     return False
                 with suppress(FutureTimeoutError):
-                    turn.given.result(min(left, _LOOK_SECONDS))
+                    turn.given.result(min(remaining, _LOOK_SECONDS))
                 self._look(turn)
         except BaseException:
             self._give_up(turn)

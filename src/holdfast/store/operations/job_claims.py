@@ -90,9 +90,9 @@ class JobSelection(ABC):
 
 def job_of(row: Row, now: JobTime, token: str = "") -> Job:
     """Return the job of a row; `token` is known only to the caller who claims it."""
-    id_, workspace, owner, session, *middle, due, completed_at = row
-    kind, key, ref_id, priority, state, attempts, max_attempts, *rest = middle
-    most_cost, cost, error, created_at = rest
+    id_, workspace, owner, session, *middle, due_at, completed_at = row
+    kind, key, ref_id, priority, state, attempts, max_attempts, *columns = middle
+    most_cost, cost, error, created_at = columns
     return Job(
         id=id_,
         scope=Scope(owner, workspace, session),
@@ -107,7 +107,7 @@ def job_of(row: Row, now: JobTime, token: str = "") -> Job:
         cost=cost,
         error=error,
         created_at=created_at,
-        next_attempt_at=None if due is None else due + now.skew,
+        next_attempt_at=None if due_at is None else due_at + now.skew,
         completed_at=completed_at,
         token=token,
     )
@@ -208,23 +208,23 @@ class OneByOne(JobSelection):
         rows = yield _sql.due_places(
             _EVERYBODY, kinds=kinds, priorities=priorities, ticks=now.ticks
         )
-        found: list[OwnersAtPlace] = []
+        owner_places: list[OwnersAtPlace] = []
         missing = limit
         for number, priority in rows:
             place = (kinds[number], priority)
             in_turn = yield from _owners_at(place, turns.get(place), missing, now)
-            found.append(in_turn)
+            owner_places.append(in_turn)
             missing -= len(in_turn.owners)
             if missing <= 0:
                 break
-        return found
+        return owner_places
 
     def claim(
         self, place: Place, shares: Sequence[tuple[Owner, int]], lease: Lease
     ) -> Operation[list[Row]]:
         """Take as many jobs of each owner as its share, one after the other."""
         kind, priority = place
-        taken: list[Row] = []
+        claimed_rows: list[Row] = []
         for (workspace, user), share in shares:
             for _ in range(share):
                 rows = yield _sql.claim_oldest(
@@ -235,8 +235,8 @@ class OneByOne(JobSelection):
                 )
                 if not rows:
                     break
-                taken.append((*rows[0], len(taken)))
-        return taken
+                claimed_rows.append((*rows[0], len(claimed_rows)))
+        return claimed_rows
 
 
 def _owners_at(
@@ -290,11 +290,11 @@ class InFunction(JobSelection):
             limit=limit,
             looks=queue.LOOKED_AT,
         )
-        found = []
+        owner_places = []
         for number, at_place in groupby(rows, key=itemgetter(0)):
             last, *in_turn = [(row[2], row[3]) for row in at_place]
-            found.append(OwnersAtPlace(places[number - 1], last, in_turn))
-        return found
+            owner_places.append(OwnersAtPlace(places[number - 1], last, in_turn))
+        return owner_places
 
     def claim(
         self, place: Place, shares: Sequence[tuple[Owner, int]], lease: Lease

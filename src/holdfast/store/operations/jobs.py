@@ -71,8 +71,8 @@ class SqlJobQueue(JobQueue):
         """Take jobs that are due."""
         claimed: list[Job] = []
         while True:
-            rest = msgspec.structs.replace(claim, limit=claim.limit - len(claimed))
-            jobs, is_cut = await self._runner.write(self._claim, rest)
+            remaining = msgspec.structs.replace(claim, limit=claim.limit - len(claimed))
+            jobs, is_cut = await self._runner.write(self._claim, remaining)
             claimed += jobs
             if not is_cut or len(claimed) >= claim.limit:
                 return claimed
@@ -103,7 +103,7 @@ class SqlJobQueue(JobQueue):
 
     async def settle(self, job: Job, ending: AttemptEnd) -> bool:
         """Record how an attempt ended; return whether it was the caller's to end."""
-        made = None if ending.summary is None else summaries.values_of(ending.summary)
+        values = None if ending.summary is None else summaries.values_of(ending.summary)
 
         def work() -> Operation[bool]:
             now = yield from self._clock.read(saves=True)
@@ -120,13 +120,13 @@ class SqlJobQueue(JobQueue):
             )
             if not is_ours:
                 return bool((yield _sql.was_settled(_EVERYBODY, **attempt)))
-            if made is not None:
-                yield from summaries.put(job.scope, made)
+            if values is not None:
+                yield from summaries.put(job.scope, values)
             if ending.gist:
                 yield from originals.retell(job.scope, job.ref_id, ending.gist)
             return True
 
-        writes_more = made is not None or bool(ending.gist)
+        writes_more = values is not None or bool(ending.gist)
         is_ours = await (self._runner.write if writes_more else self._runner.write_one)(work)
         if ending.delay_seconds is not None:
             self._bell.ring()
@@ -211,8 +211,8 @@ class SqlJobQueue(JobQueue):
         now = yield from self._clock.read(saves=True)
         values = msgspec.structs.asdict(line)
         del values["session"]  # the scope gives it
-        due = values.pop("next_attempt_at")
-        values["due"] = None if due is None else due - now.skew
+        due_at = values.pop("next_attempt_at")
+        values["due"] = None if due_at is None else due_at - now.skew
         return bool((yield _sql.restore(scope.of(line.session), **values)))
 
 

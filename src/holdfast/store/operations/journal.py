@@ -112,11 +112,11 @@ def drop_of_session(scope: Scope) -> Operation[int]:
 
 def restore(scope: Scope, line: JournalLine) -> Operation[bool]:
     """Add an exported entry if it is the next of its journal; return whether it was."""
-    here, entry = scope.of(line.session), line.entry
-    is_next = entry.sequence == (yield from _next(here, line.name))
+    session_scope, entry = scope.of(line.session), line.entry
+    is_next = entry.sequence == (yield from _next(session_scope, line.name))
     if is_next:
         body = _body(entry.data, entry.at)
-        yield _sql.add(here, name=line.name, sequence=entry.sequence, **body)
+        yield _sql.add(session_scope, name=line.name, sequence=entry.sequence, **body)
     return is_next
 
 

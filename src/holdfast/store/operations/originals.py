@@ -57,11 +57,11 @@ def store(
     """Store checked originals and note that the scope's session uses them."""
     yield from contents.lock_to_add(scope)
     yield from contents.keep(scope, packed)
-    known = yield from _known(scope, [(each.ref_id, each.sha256) for each in originals])
+    known_refs = yield from _known(scope, [(each.ref_id, each.sha256) for each in originals])
     keys = {(content.sha256, content.kind) for content in originals}
     # A removed ref is stored anew, and is the last in the order of storing.
-    yield from _remove(scope, [row for row in known if row.removed and row.key in keys])
-    lines = {row.key: row.line((), None) for row in known if not row.removed}
+    yield from _remove(scope, [row for row in known_refs if row.removed and row.key in keys])
+    lines = {row.key: row.line((), None) for row in known_refs if not row.removed}
     writes: list[tuple[bool, Values]] = []
     for content in originals:
         earlier = lines.get((content.sha256, content.kind))
@@ -192,15 +192,15 @@ def find(scope: Scope, ref: str) -> Operation[StoredRef | None]:
 
 def newest(scope: Scope, *, kind: str, limit: int, before: str) -> Operation[list[StoredRef]]:
     """Return the refs stored last, of the scope's session if it names one."""
-    asked: Values = {"limit": max(limit, 0), "below": _NEWEST}
+    conditions: Values = {"limit": max(limit, 0), "below": _NEWEST}
     if before:
-        asked["below"] = yield from _number(scope, before)
+        conditions["below"] = yield from _number(scope, before)
     if scope.session:
-        rows = yield _sql.newest_of_session(scope, kind=kind, **asked)
+        rows = yield _sql.newest_of_session(scope, kind=kind, **conditions)
     elif kind:
-        rows = yield _sql.newest_of_kind(scope, kind=kind, **asked)
+        rows = yield _sql.newest_of_kind(scope, kind=kind, **conditions)
     else:
-        rows = yield _sql.newest(scope, **asked)
+        rows = yield _sql.newest(scope, **conditions)
     return [StoredRef._make(row) for row in rows]
 
 
@@ -376,8 +376,8 @@ def entry_lines(scope: Scope, after: Any) -> Operation[Page]:
 
 def restore(scope: Scope, line: RefLine) -> Operation[bool]:
     """Write an exported ref whose content is stored; return whether it was new."""
-    known = yield from _known(scope, [(line.ref_id, line.sha256)])
-    earlier = next((row for row in known if row.kind == line.kind), None)
+    known_refs = yield from _known(scope, [(line.ref_id, line.sha256)])
+    earlier = next((row for row in known_refs if row.kind == line.kind), None)
     is_new = earlier is None or (bool(earlier.removed) and line.data is not None)
     if is_new:
         yield from _remove(scope, [] if earlier is None else [earlier])

@@ -214,8 +214,8 @@ def _indexed(rows: Rows) -> list[IndexedTurn]:
 def _known(scope: Scope, turns: Sequence[NewTurn]) -> Operation[list[KnownMessage]]:
     first = yield _sql.first(scope, limit=len(turns))
     last = yield _sql.last(scope, limit=len(turns))
-    given = [turn.id for turn in turns if turn.id]
-    known_ids = (yield _sql.known_ids(scope, ids=given)) if given else []
+    ids = [turn.id for turn in turns if turn.id]
+    known_ids = (yield _sql.known_ids(scope, ids=ids)) if ids else []
     ends = SessionEnds(
         first=[(print_, id_) for print_, id_ in first],
         last=[(print_, id_) for print_, id_ in reversed(last)],
@@ -259,8 +259,8 @@ def _add(scope: Scope, turns: Sequence[NewTurn], bodies: Sequence[Values]) -> Op
     added = remade = 0
     for turn, body in zip(turns, bodies, strict=True):
         placed = turn_store.turn_of(scope, turn, number + added + 1)
-        made = (turn.print, turn.maker, turn.index)
-        if (yield from _insert(scope, placed, body, made)):
+        columns = (turn.print, turn.maker, turn.index)
+        if (yield from _insert(scope, placed, body, columns)):
             added += 1
         else:
             remade += len(
@@ -304,8 +304,8 @@ def _note(scope: Scope, added: int, removed: int) -> Operation[None]:
 def restore(scope: Scope, line: RememberedLine) -> Operation[bool]:
     """Write an exported turn after all others; return whether there was none of its id."""
     yield _sql.lock(scope)
-    made = (line.print, line.maker, line.index)
-    is_new = yield from _insert(scope, line.turn, _body(line.content), made)
+    columns = (line.print, line.maker, line.index)
+    is_new = yield from _insert(scope, line.turn, _body(line.content), columns)
     yield from _note(scope, int(is_new), 0)
     return is_new
 

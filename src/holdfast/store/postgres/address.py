@@ -15,5 +15,5 @@ _OPTION = re.compile(r"(?i)(?<=[?&])(?:ssl)?pass(?:word|file)=[^&]*&?")
 def without_password(url: str) -> str:
     """Return the URL without its password."""
     login, at, place = url.rpartition("@")  # a password may hold one, too
-    shown = _LOGIN.sub(r"://\1", login) + at + place if at else url
-    return _OPTION.sub("", shown).rstrip("?&")
+    safe_url = _LOGIN.sub(r"://\1", login) + at + place if at else url
+    return _OPTION.sub("", safe_url).rstrip("?&")

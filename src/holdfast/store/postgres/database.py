@@ -175,7 +175,7 @@ class ConnectionPool:
 
 async def connect(url: str, connections: int = CONNECTIONS) -> ConnectionPool:
     """Connect to the database, with pools of at most `connections` connections."""
-    shown = without_password(url)
+    safe_url = without_password(url)
     pool = _pool(url, connections, _STATEMENT_SECONDS, {})
     on_requests = min(connections, REQUEST_CONNECTIONS)
     request_pool = _pool(url, on_requests, REQUEST_SECONDS, _REQUEST_SETTINGS)
@@ -183,14 +183,14 @@ async def connect(url: str, connections: int = CONNECTIONS) -> ConnectionPool:
         await pool
         await request_pool
         async with pool.acquire():
-            return ConnectionPool(pool, request_pool, shown)
+            return ConnectionPool(pool, request_pool, safe_url)
     except ValueError:  # the driver's own for a URL is one, too
         pool.terminate()
         fix = "Write postgresql://user:password@host/database; escape what is special in URLs."
-        raise StoreError("the URL of PostgreSQL cannot be read", where=shown, fix=fix) from None
+        raise StoreError("the URL of PostgreSQL cannot be read", where=safe_url, fix=fix) from None
     except failures.DRIVER_ERRORS as error:
         pool.terminate()
-        raise failures.explain(error, shown) from None
+        raise failures.explain(error, safe_url) from None
 
 
 def _pool(url: str, connections: int, statement_seconds: float, settings: dict[str, str]) -> Any:

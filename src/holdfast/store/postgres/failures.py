@@ -69,5 +69,5 @@ def explain(error: BaseException, url: str) -> StoreError:
         return StoreUnavailableError(
             "PostgreSQL cannot be reached", where=url, fix="Check that it runs, then try again."
         )
-    told = f"SQLSTATE {state}" if state else type(error).__name__
-    return StoreError(f"PostgreSQL refused a statement ({told})", where=url)
+    summary = f"SQLSTATE {state}" if state else type(error).__name__
+    return StoreError(f"PostgreSQL refused a statement ({summary})", where=url)

@@ -41,15 +41,15 @@ async def migrate(database: ConnectionPool) -> None:
     Raises:
         StoreError: a newer version made them, or the database is not in UTF-8.
     """
-    known = scripts()
+    migrations = scripts()
     ((encoding, begun),) = await database.fetch(_STATE)
     if encoding != "UTF8":
         fix = "Create the database with ENCODING 'UTF8'."
         raise StoreError("the database does not hold Unicode", where=database.url, fix=fix)
     reached = (await database.fetch(_REACHED))[0]["number"] if begun else 0
-    if reached < max(known):
-        await database.transact(lambda connection: _apply_missing(connection, known))
-    elif reached > max(known):
+    if reached < max(migrations):
+        await database.transact(lambda connection: _apply_missing(connection, migrations))
+    elif reached > max(migrations):
         fix = "Upgrade Holdfast on this machine."
         raise StoreError("a newer Holdfast made this store", where=database.url, fix=fix)
 

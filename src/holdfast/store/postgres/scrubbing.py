@@ -85,19 +85,19 @@ class TableScrubber:
     async def scrub(self, tables: Iterable[str], *, whole: bool) -> bool:
         """Write tables anew, large ones only with `whole`; return whether all were."""
         await self.wait()
-        wanted, self._left = {*tables, *self._left}, set()
+        requested, self._left = {*tables, *self._left}, set()
         most = None if whole else SMALL_BYTES
         try:
-            work = partial(_scrub, tables=wanted, most=most)
+            work = partial(_scrub, tables=requested, most=most)
             self._left = await self._database.outside(work)
         except StoreError:
-            self._left = wanted
+            self._left = requested
         return not self._left
 
 
 async def _scrub(connection: Connection, tables: Iterable[str], most: int | None) -> set[str]:
     """Write tables anew; return those in which something may be left."""
-    left: set[str] = set()
+    unfinished: set[str] = set()
     await connection.execute(f"SET lock_timeout = '{_LOCK_SECONDS}s'")
     try:
         is_seen = await _is_seen_by_others(connection)
@@ -106,12 +106,12 @@ async def _scrub(connection: Connection, tables: Iterable[str], most: int | None
             is_small = most is None or await connection.fetchval(_SIZE, name) <= most
             if not is_small:
                 await _vacuum(connection, f"VACUUM {name}")
-                left.add(table)
+                unfinished.add(table)
             elif not await _vacuum(connection, f"VACUUM (FULL) {name}") or is_seen:
-                left.add(table)
+                unfinished.add(table)
     finally:
         await connection.execute("RESET lock_timeout")
-    return left
+    return unfinished
 
 
 async def _vacuum(connection: Connection, statement: str) -> bool:

@@ -110,8 +110,8 @@ class Lane(Generic[_Db]):
         """Run a job, and the jobs that wait after it, which are added to `together`."""
         self._take_waiting(together)
         # A cancelled or expired caller was told that nothing was stored.
-        wanted = [item for item in together if not item.future.done()]
-        return work(db, wanted) if wanted else []
+        pending = [item for item in together if not item.future.done()]
+        return work(db, pending) if pending else []
 
     def _take_waiting(self, together: list[QueuedWork]) -> None:
         """Take the jobs that wait, without waiting for one."""

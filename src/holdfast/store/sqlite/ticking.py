@@ -53,11 +53,11 @@ class FileClock(JobClock):
             return JobTime(wall, wall)
         since_start = self._steady()
         rows = yield _sql.clock(_EVERYBODY)
-        boot, ahead, seen = rows[0] if rows else ("", 0.0, wall)
+        boot, ahead, wall_before = rows[0] if rows else ("", 0.0, wall)
         is_new = boot != self._boot
         if is_new:
-            ahead = max(wall, seen) - since_start
+            ahead = max(wall, wall_before) - since_start
         ticks = since_start + ahead
-        if saves and (is_new or ticks - seen > _SAVE_SECONDS):
+        if saves and (is_new or ticks - wall_before > _SAVE_SECONDS):
             yield _sql.set_clock(_EVERYBODY, boot=self._boot, ahead=ahead, seen=ticks)
         return JobTime(wall, ticks)

@@ -58,10 +58,10 @@ def tour(context: CommandContext) -> None:
 
 
 async def _walk(console: Console) -> None:
-    asked = with_log(bundled_body())
+    request = with_log(bundled_body())
     async with Holdfast.open("memory:") as engine:
         session = engine.session("tour")
-        first = await session.fit(asked)
+        first = await session.fit(request)
         (content,) = first.contents
         _cite(console, first)
 
@@ -69,7 +69,7 @@ async def _walk(console: Console) -> None:
         _open(console, part)
         await session.observe(first, expanded=ExpansionUsage(calls=1, tokens=part.tokens, rounds=1))
 
-        second = await session.fit(gone_on(asked, part.content), limit=NARROW)
+        second = await session.fit(gone_on(request, part.content), limit=NARROW)
         await session.observe(second)
         _fit(console, second)
 
@@ -77,12 +77,12 @@ async def _walk(console: Console) -> None:
         _step(console, "4. Look at the bill", "What both requests would cost at list prices:")
         console.print(drawn(figures, "model", console.width))
         console.print()
-        is_same = await session.rebuild(1) == asked
+        is_same = await session.rebuild(1) == request
         _say(
             console,
             "untouched: as the agent asked. billed: as sent, including what the model opened. "
             "Nothing was lost: the first request, rebuilt from the sent request, its edits and the "
-            f"store, has {len(asked):,} bytes, {'identical' if is_same else 'which differ'}.",
+            f"store, has {len(request):,} bytes, {'identical' if is_same else 'which differ'}.",
         )
     _step(console, "Try next", "")
     console.print(Text(TRY_NEXT))

@@ -141,12 +141,12 @@ class Allowances:
         setting, text = next(
             (setting, text) for setting, text, used, most in self._shares(use) if 0 < most <= used
         )
-        left = math.ceil(DAY_SECONDS - self._clock() % DAY_SECONDS)
+        seconds_left = math.ceil(DAY_SECONDS - self._clock() % DAY_SECONDS)
         raise AllowanceError(
             f"this key has used its share of the day: {text}",
             where=setting,
-            fix=f"Ask again in {left // 60 + 1} minutes, at 00:00 UTC.",
-            retry_seconds=left,
+            fix=f"Ask again in {seconds_left // 60 + 1} minutes, at 00:00 UTC.",
+            retry_seconds=seconds_left,
         )
 
     def _warnings(self, use: DayUse) -> list[str]:

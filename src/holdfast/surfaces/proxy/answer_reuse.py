@@ -92,8 +92,8 @@ class AnswerReuse:
 
     async def look(self, conversation: Conversation) -> Answer | None:
         """An answer that this request may be given; waits for an equal one that is under way."""
-        wanted = self._wanted(conversation)
-        if wanted == "off":
+        switch = self._wanted(conversation)
+        if switch == "off":
             return None
         size = len(self._incoming.body) // READING
         work = partial(sign, conversation, *self._beside(conversation))
@@ -101,9 +101,9 @@ class AnswerReuse:
         if signed is None:
             return None
         self._form = self._form_of(conversation)
-        self._alike = wanted == "semantic" and self._may_share(signed)
+        self._alike = switch == "semantic" and self._may_share(signed)
         self.headers = {f"{PREFIX}answer": "miss"}
-        if wanted == "refresh":
+        if switch == "refresh":
             return None
         try:
             return await self._found(signed)
@@ -145,11 +145,11 @@ class AnswerReuse:
         """Return the inputs of an answer that are not in the body."""
         route, switches = self._incoming.route, self._incoming.switches
         model = route.model or conversation.model or ""
-        asked = self._service.upstreams.targets(route.dialect, model)
-        meant = sorted(pair for pair in self._incoming.headers if pair[0].lower() in _MEANT)
+        targets = self._service.upstreams.targets(route.dialect, model)
+        relevant = sorted(pair for pair in self._incoming.headers if pair[0].lower() in _MEANT)
         changing = (switches.cite, switches.offer_expand, switches.limit, *switches[-4:])
-        where = ",".join(f"{target.upstream.url} {target.model}" for target in asked)
-        return (model, where, repr(meant), repr(changing))
+        where = ",".join(f"{target.upstream.url} {target.model}" for target in targets)
+        return (model, where, repr(relevant), repr(changing))
 
     def _may_share(self, signed: SignedRequest) -> bool:
         if self._answers.unlike_because:
@@ -179,13 +179,13 @@ class AnswerReuse:
             f"{PREFIX}answer-similarity": f"{answer.similarity:.4f}",
             f"{PREFIX}answer-age": f"{answer.age_seconds:.0f}",
         }
-        given = answer.given
+        content = answer.given
         if self._form == "whole":
-            if given.form == "whole":
-                return headers, given.body
+            if content.form == "whole":
+                return headers, content.body
             return headers, compose_response(_said(answer), dialect)
-        if given.form == self._form:
-            return headers, _one_by_one([event.raw for event in EventParser().feed(given.body)])
+        if content.form == self._form:
+            return headers, _one_by_one([event.raw for event in EventParser().feed(content.body)])
         usage = self._form == "events+usage"
         return headers, _one_by_one(stream_response(_said(answer), dialect, usage=usage))
 
@@ -206,27 +206,27 @@ class AnswerReuse:
         """Store the answer if it may be used again; then call `end`."""
         signed, body = self._signed, b"".join(self._pieces)
         self._signed, self._pieces = None, []
-        given = self._given(ended, body) if body else None
-        if signed is None or given is None or fitted is None:
+        content = self._given(ended, body) if body else None
+        if signed is None or content is None or fitted is None:
             self.end()
             return
         self.is_kept = True
         refs = _refs_of(fitted, ended.hops)
-        self._service.later(self._keeping(signed, given, refs, session), self._faults)
+        self._service.later(self._keeping(signed, content, refs, session), self._faults)
 
     async def _keeping(
         self, signed: SignedRequest, given: GivenAnswer, refs: Sequence[str], session: str
     ) -> None:
-        kept = False
+        is_stored = False
         try:
             await self._answers.put(
                 signed.prompt, signed.signature, given, refs, session=session, alike=self._alike
             )
-            kept = True
+            is_stored = True
         except PrivacyError:
             pass  # the policy keeps it out: that is no failure
         finally:
-            self.end(kept=kept)
+            self.end(kept=is_stored)
 
     def _given(self, ended: CompleteAnswer, body: bytes) -> GivenAnswer | None:
         """The answer as it is kept; None if it may not be given again."""
@@ -283,15 +283,15 @@ def _can_be_written(given: GivenAnswer, form: Form) -> bool:
 
 def _said(answer: Answer) -> OfflineResponse:
     """An answer in no dialect, to be written in another form."""
-    given = answer.given
-    name = next((given.id[len(each) :] for each in _PREFIXES if given.id.startswith(each)), "")
+    content = answer.given
+    name = next((content.id[len(each) :] for each in _PREFIXES if content.id.startswith(each)), "")
     return OfflineResponse(
-        id=name or given.id or answer.id[:24],
-        model=given.model,
+        id=name or content.id or answer.id[:24],
+        model=content.model,
         created=answer.created,
-        pieces=(given.text,),
-        input_tokens=given.input_tokens,
-        output_tokens=given.output_tokens,
+        pieces=(content.text,),
+        input_tokens=content.input_tokens,
+        output_tokens=content.output_tokens,
     )
 
 

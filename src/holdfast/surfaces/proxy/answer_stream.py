@@ -144,8 +144,8 @@ class _JoinedStream:
                         yield out
                     return
             if not self._has_end:
-                async with aclosing(self._begun_anew()) as rest:
-                    async for out in rest:
+                async with aclosing(self._begun_anew()) as chunks:
+                    async for out in chunks:
                         yield out
         except HoldfastError as error:
             status = getattr(error, "status", 502)
@@ -189,13 +189,13 @@ class _JoinedStream:
     def _keep(self, relay: Relay, usage: object) -> None:
         for out in relay.close():  # nothing, unless the client left before it
             self._handling.remembering.add(out)
-        seen = (*relay.visible_calls, *self._hidden.handed.values())
-        self._handling.keep(self._prepared, relay.stop_reason, relay.assistant_turn, seen, usage)
+        visible = (*relay.visible_calls, *self._hidden.handed.values())
+        self._handling.keep(self._prepared, relay.stop_reason, relay.assistant_turn, visible, usage)
 
     # --- as many upstream calls as it takes ------------------------------------------------------
 
     async def _rounds(self, relay: Relay, reply: UpstreamReply) -> AsyncGenerator[bytes]:
-        first = sent = self._prepared.sent
+        first = request = self._prepared.sent
         while True:
             async with aclosing(reply.chunks()) as chunks:
                 last: Sequence[bytes] = ()
@@ -218,19 +218,19 @@ class _JoinedStream:
                     if not (is_internal(error) and relay.has_end):
                         raise
                     self._faults.add("relay", error)
-                end = await self._round_end(relay, sent)
+                end = await self._round_end(relay, request)
                 for out in (*last, *end.pieces):
                     yield out
                 self._has_end = end.following is None and not end.failed
                 await ended(chunks)
             await self._calls.aclose()
             # Without us there was no such call; and no array is closed before it is whole.
-            if end.broken and (sent is not first or self._handling.incoming.wants_array):
+            if end.broken and (request is not first or self._handling.incoming.wants_array):
                 raise BrokenOffError("the upstream broke off its answer", fix="Try again.")
             if end.following is None:
                 return
             self._blocks_before = self._blocks
-            sent, reply = await self._next_reply(end.following)
+            request, reply = await self._next_reply(end.following)
             for out in relay.continue_with():
                 yield out
 
@@ -293,8 +293,8 @@ class _JoinedStream:
         if relay.failed:
             return None
         self._handling.record.ids.keep(relay.upstream_id)
-        asked = await self._off_loop(relay, lambda: relay.calls)
-        return await self._hidden.next_request(sent, lambda: relay.assistant_turn, asked)
+        calls = await self._off_loop(relay, lambda: relay.calls)
+        return await self._hidden.next_request(sent, lambda: relay.assistant_turn, calls)
 
     async def _off_loop(self, relay: Relay, work: Callable[[], _T]) -> _T:
         """Go through a whole stream; a long one, as with 100,000 calls, off the event loop."""
@@ -317,8 +317,8 @@ class _JoinedStream:
                     raise
             await self._calls.aclose()
             return again, await self._reply_to(again)
-        asked, body = self._hidden.without_tools(), self._handling.incoming.body
-        return following, await self._handling.reply_to(self._calls, asked, body)
+        conversation, body = self._hidden.without_tools(), self._handling.incoming.body
+        return following, await self._handling.reply_to(self._calls, conversation, body)
 
     async def _reply_to(self, request: Conversation) -> UpstreamReply:
         return await self._handling.reply_to(self._calls, request, write(request))

@@ -93,8 +93,8 @@ HANG_UP = "holdfast.hang_up"
 
 def dialect_of(method: str, path: str, headers: Mapping[str, str]) -> str:
     """The dialect in which a client understands errors; `headers` have names in lower case."""
-    if (there := route(method, meant(path) or path)) is not None:
-        return there.dialect
+    if (found_route := route(method, meant(path) or path)) is not None:
+        return found_route.dialect
     return DIALECT_OF[family_of(path, frozenset(headers)) or "openai"]
 
 
@@ -125,50 +125,54 @@ class ProxyApp:
         """Answer a request; an error before the first byte is an answer too."""
         headers = tuple((k.decode("latin-1"), v.decode("latin-1")) for k, v in scope["headers"])
         by_name = dict(headers)
-        seen = RequestSeen(traceparent=by_name.get("traceparent", ""))
-        faults = self.service.faults(seen.id)
-        asked = ClientRequest(scope, headers, by_name, None, upload, seen)
+        record = RequestSeen(traceparent=by_name.get("traceparent", ""))
+        faults = self.service.faults(record.id)
+        asked = ClientRequest(scope, headers, by_name, None, upload, record)
         with faults.caught("route"):
             asked = self._routed(asked)
 
         async def seen_send(message: MutableMapping[str, Any]) -> None:
             with faults.caught("telemetry"):
-                seen.sends(message)
+                record.sends(message)
             began = time.perf_counter()
             try:
                 async with asyncio.timeout(TAKING_SECONDS):
                     await send(message)
             except OSError:  # includes timeouts: the client is gone
                 raise asyncio.CancelledError from None
-            seen.client += time.perf_counter() - began
+            record.client += time.perf_counter() - began
 
         try:
             await self._served_or_passed(asked, faults, seen_send)
         except BrokenOffError as error:
-            seen.failed_with(error)
-            why = Fields(event="broke_off", id=seen.id, upstream=error.where, why=error.what)
+            record.failed_with(error)
+            why = Fields(event="broke_off", id=record.id, upstream=error.where, why=error.what)
             log.warning(why)
-            if not seen.status and not _hung_up(scope, seen, error):
-                await _send(seen_send, _told(error, seen.dialect))
+            if not record.status and not _hung_up(scope, record, error):
+                await _send(seen_send, _told(error, record.dialect))
         except HoldfastError as error:
-            seen.failed_with(error)
-            if not seen.status:
-                await _send(seen_send, _told(error, seen.dialect))
+            record.failed_with(error)
+            if not record.status:
+                await _send(seen_send, _told(error, record.dialect))
         finally:
             with faults.caught("telemetry"):
-                seen.ended()
-                told = self.service.telemetry.end(seen)
-                self.service.later(told if seen.size < LARGE_BYTES else give_back_after(told))
+                record.ended()
+                reporting = self.service.telemetry.end(record)
+                self.service.later(
+                    reporting if record.size < LARGE_BYTES else give_back_after(reporting)
+                )
 
     def _routed(self, asked: ClientRequest) -> ClientRequest:
         """Return the request with its route, and note whose API it asks."""
-        method, path, seen = asked.scope["method"], asked.scope["path"], asked.seen
-        self.service.telemetry.begin(seen)
-        there = route(method, path)
-        seen.dialect = there.dialect if there else dialect_of(method, path, asked.by_name)
-        family = there.family if there else family_of(path, frozenset(asked.by_name))
-        seen.family = family or ""
-        return asked._replace(route=there)
+        method, path, record = asked.scope["method"], asked.scope["path"], asked.seen
+        self.service.telemetry.begin(record)
+        found_route = route(method, path)
+        record.dialect = (
+            found_route.dialect if found_route else dialect_of(method, path, asked.by_name)
+        )
+        family = found_route.family if found_route else family_of(path, frozenset(asked.by_name))
+        record.family = family or ""
+        return asked._replace(route=found_route)
 
     async def _served_or_passed(self, asked: ClientRequest, faults: Faults, send: Send) -> None:
         """Answer a request; after an internal error before the first byte, pass it on unedited."""
@@ -260,11 +264,11 @@ class ProxyApp:
         path = normal_path(asked.scope["path"])
         sending = asked.calls(service).send(UpstreamCall(upstream, "GET", path, url, headers, b""))
         async with asked.seen.timed(sending) as reply:
-            got = await received(reply, service.most_bytes)
-        if got.status != 200:
-            return Outcome(got.status, got.headers, got.body)
-        body = model_list(family, names, got.body)
-        return Outcome(200, got.headers, body)
+            listing = await received(reply, service.most_bytes)
+        if listing.status != 200:
+            return Outcome(listing.status, listing.headers, listing.body)
+        body = model_list(family, names, listing.body)
+        return Outcome(200, listing.headers, body)
 
     async def _incoming(
         self, asked: ClientRequest, there: Route, switches: Switches
@@ -288,9 +292,9 @@ class ProxyApp:
         """Send a request on and its answer back, byte for byte, as they come: of any size."""
         names = asked.by_name
         path, method = asked.scope["path"], asked.scope["method"]
-        if wanted := meant(path):
+        if hint := meant(path):
             raise WrongPathError(
-                f"there is nothing here: {wanted} was meant",
+                f"there is nothing here: {hint} was meant",
                 status=404,
                 where=path[:100],
                 fix="The base URL of OpenAI's clients ends with /v1, that of Anthropic's does not.",
@@ -386,8 +390,10 @@ async def _send(send: Send, outcome: Outcome, array: ArrayWriter | None = None) 
         array = None
     elif array is not None:
         headers["content-type"] = "application/json"
-    listed = [(k.encode("latin-1"), v.encode("latin-1", "replace")) for k, v in headers.items()]
-    start = {"type": "http.response.start", "status": outcome.status, "headers": listed}
+    raw_headers = [
+        (k.encode("latin-1"), v.encode("latin-1", "replace")) for k, v in headers.items()
+    ]
+    start = {"type": "http.response.start", "status": outcome.status, "headers": raw_headers}
     if isinstance(body, bytes):
         await send(start)
         await send({"type": "http.response.body", "body": body})

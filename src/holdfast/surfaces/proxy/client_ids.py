@@ -159,8 +159,8 @@ def _value(where: tuple[str, ...], headers: Mapping[str, str], body: Any) -> str
 
 
 def _told_purpose(headers: Mapping[str, str]) -> str:
-    told = (meanings.get(how(headers.get(name, "")), "") for name, how, meanings in PURPOSES)
-    return next(filter(None, told), "")
+    purposes = (meanings.get(how(headers.get(name, "")), "") for name, how, meanings in PURPOSES)
+    return next(filter(None, purposes), "")
 
 
 def _decoded(value: str, kind: type[_T]) -> _T | None:

@@ -67,14 +67,14 @@ def raise_descriptors() -> int:
     import resource  # noqa: PLC0415 - not on Windows
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
+    target = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < target:
         try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
         except (ValueError, OSError):  # macOS allows fewer than it reports
             return soft
-        return wanted
-    return wanted if soft == resource.RLIM_INFINITY else soft
+        return target
+    return target if soft == resource.RLIM_INFINITY else soft
 
 
 def most_connections(descriptors: int) -> int:
@@ -375,7 +375,7 @@ async def accept(
     for each: 110,000 in 14 seconds, with no time for anything else.
     """
     loop = asyncio.get_running_loop()
-    told = -_TOLD_SECONDS
+    logged_at = -_TOLD_SECONDS
     async with asyncio.TaskGroup() as taking:
         for number in itertools.count(1):
             try:
@@ -383,8 +383,8 @@ async def accept(
             except ConnectionError:  # it left while it waited
                 continue
             except OSError as error:
-                if loop.time() - told >= _TOLD_SECONDS:
-                    told = loop.time()
+                if loop.time() - logged_at >= _TOLD_SECONDS:
+                    logged_at = loop.time()
                     log.error(_not_taken(error, len(among)))
                 among.make_room()
                 await asyncio.sleep(_PAUSE_SECONDS)

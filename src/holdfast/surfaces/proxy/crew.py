@@ -70,12 +70,12 @@ def _listeners(settings: Settings, stack: ExitStack) -> list[socket.socket]:
     first = stack.enter_context(server.listen(settings, beside_others=deals))
     if not deals:
         return [first] * settings.serve_workers
-    there = msgspec.structs.replace(settings, serve_port=first.getsockname()[1])
-    others = [
-        stack.enter_context(server.listen(there, beside_others=True))
+    same_port = msgspec.structs.replace(settings, serve_port=first.getsockname()[1])
+    sockets = [
+        stack.enter_context(server.listen(same_port, beside_others=True))
         for _ in range(settings.serve_workers - 1)
     ]
-    return [first, *others]
+    return [first, *sockets]
 
 
 async def _tried(settings: Settings, listener: socket.socket) -> ProxyAddresses:

@@ -32,8 +32,8 @@ def account(billed: dict[str, Any], calls: int, saved: int | None) -> dict[str, 
     """
     if calls < 2:
         return {}
-    told = {f"{PREFIX}calls": str(calls), f"{PREFIX}input-tokens": str(input_tokens(billed))}
-    return told if saved is None else told | {f"{PREFIX}saved": str(saved)}
+    headers = {f"{PREFIX}calls": str(calls), f"{PREFIX}input-tokens": str(input_tokens(billed))}
+    return headers if saved is None else headers | {f"{PREFIX}saved": str(saved)}
 
 
 class Pieces:

@@ -92,12 +92,12 @@ class Dispatch:
         """Return headers that name the upstream, the failed ones, and fields that were lost."""
         if self.target is None:
             return {}
-        told = {f"{PREFIX}upstream": self.target.name}
+        values = {f"{PREFIX}upstream": self.target.name}
         if self._passed:
-            told[f"{PREFIX}fell-back"] = ", ".join(self._passed)
+            values[f"{PREFIX}fell-back"] = ", ".join(self._passed)
         if self._lost:
-            told[f"{PREFIX}not-carried"] = "; ".join(self._lost)
-        return told
+            values[f"{PREFIX}not-carried"] = "; ".join(self._lost)
+        return values
 
     @property
     def edit(self) -> Edit | None:
@@ -160,8 +160,8 @@ class Dispatch:
     def _pass_over(self, status: str, why: str) -> None:
         name = self.targets[0].name
         self._passed.append(f"{name} {status}")
-        seen = self.incoming.seen.id
-        log.warning(Fields(event="fell_back", id=seen, upstream=name, why=why or status))
+        request_id = self.incoming.seen.id
+        log.warning(Fields(event="fell_back", id=request_id, upstream=name, why=why or status))
 
     def _sending(
         self, request: Conversation, body: bytes
@@ -190,10 +190,10 @@ class Dispatch:
         self, target: UpstreamTarget, request: Conversation
     ) -> AsyncIterator[UpstreamReply]:
         """Ask in another dialect, and give the answer in the client's."""
-        if held := stored_fields(request):
+        if fields := stored_fields(request):
             raise ShapeError(
                 f"the history is held by a provider that is not {target.name}",
-                where=f"$.{held[0]}",
+                where=f"$.{fields[0]}",
                 fix="Send the whole history, or ask for a model that its own provider answers.",
             )
         streams = self.incoming.route.streams or request.rest.get("stream") is True
@@ -201,17 +201,17 @@ class Dispatch:
         size = len(request.source or b"")
         longest = self.service.engine.options.registry.resolve(target.model).max_output_tokens
         work = partial(translated_request, request, target, streams=streams, longest=longest)
-        asked = await off_loop(size, work)
-        self._lost = asked.lost
+        translation = await off_loop(size, work)
+        self._lost = translation.lost
         path = translated_path(target, streams=streams)
         query = "alt=sse" if streams and target.dialect == "gemini" else ""
         headers = {"content-type": "application/json", **target.upstream.key_header}
         if target.dialect == "anthropic":
             headers["anthropic-version"] = "2023-06-01"
-        async with self._post(target, path, query, headers, asked.body) as reply:
+        async with self._post(target, path, query, headers, translation.body) as reply:
             most = self.service.most_bytes
             dialect = self.incoming.route.dialect
-            answer, lost = await translated_reply(reply, target, dialect, most, asked.custom)
+            answer, lost = await translated_reply(reply, target, dialect, most, translation.custom)
             self._lost += lost
             yield answer
 

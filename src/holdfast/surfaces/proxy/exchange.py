@@ -169,11 +169,11 @@ class RequestHandler:
 
     async def _own_tools_in(self, prepared: PreparedRequest) -> OwnTools:
         """Return the tools that go out and are not the client's, which may have 10,000 of them."""
-        asked, sent = prepared.asked, prepared.sent
-        if asked is sent:
+        asked_conversation, sent_conversation = prepared.asked, prepared.sent
+        if asked_conversation is sent_conversation:
             return OwnTools()
-        size = len(sent.frame.head) + len(sent.frame.tail)
-        work = partial(added_tools, asked, sent, OUR_TOOLS)
+        size = len(sent_conversation.frame.head) + len(sent_conversation.frame.tail)
+        work = partial(added_tools, asked_conversation, sent_conversation, OUR_TOOLS)
         return await self.service.engine.workers.off_loop(size // READING, work)
 
     async def _sent(self, prepared: PreparedRequest) -> Outcome:
@@ -188,10 +188,12 @@ class RequestHandler:
             headers |= self.dispatch.headers
             if reply.status < 400 and is_stream(reply):
                 headers = returned_headers(reply.headers, changed=True) | headers
-                held = calls.pop_all()
+                open_calls = calls.pop_all()
                 passes = prepared.unedited or self.dialect not in CONTINUED
-                stream = (passed_stream if passes else joined_stream)(self, prepared, reply, held)
-                return Outcome(reply.status, headers, Pieces(stream, held, self.remembering))
+                stream = (passed_stream if passes else joined_stream)(
+                    self, prepared, reply, open_calls
+                )
+                return Outcome(reply.status, headers, Pieces(stream, open_calls, self.remembering))
             first = await received(reply, self.service.most_bytes)
         finally:
             await calls.aclose()
@@ -239,15 +241,15 @@ class RequestHandler:
         """Go on until the model calls none of our tools, and join its answers."""
         bodies: list[bytes] = []
         usages: list[dict[str, Any]] = []
-        sent: Conversation | None = prepared.sent
-        while sent is not None:
+        request: Conversation | None = prepared.sent
+        while request is not None:
             status = got.status
             if status < 400:
                 answer = await self._read_answer(got.body)
                 status = answer.status
             if status >= 400:
-                sent = self.hidden.start_over(status)
-                if sent is None:  # nothing was sent: the client may retry
+                request = self.hidden.start_over(status)
+                if request is None:  # nothing was sent: the client may retry
                     self.hidden.hops.clear()
                     self.record.error = error_kind(got.body, got.headers)
                     await self.note(prepared, status, usages)
@@ -258,9 +260,9 @@ class RequestHandler:
                 bodies.append(got.body)
                 self.record.ids.keep(answer.id)
                 turn = partial(tuple, answer.turn)
-                sent = await self.hidden.next_request(sent, turn, answer.calls)
-            if sent is not None:
-                async with self.dispatch.send(sent, write(sent)) as reply:
+                request = await self.hidden.next_request(request, turn, answer.calls)
+            if request is not None:
+                async with self.dispatch.send(request, write(request)) as reply:
                     got = await received(reply, self.service.most_bytes)
         body = got.body
         if self.hidden.offered:  # else there was one answer, and it cannot hide anything

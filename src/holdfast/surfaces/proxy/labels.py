@@ -98,8 +98,8 @@ class Labels:
         newest = await self._store.sessions(Scope(self._user, tenant), limit=1)
         client = CLIENTS.get(newest[0].client, "") if newest else ""
         parts = [label.provider, f"…{label.suffix}"] if label.suffix else [_plain(tenant, label)]
-        shown = " ".join(filter(None, parts))
-        return f"{shown} · {client}" if client else shown
+        text = " ".join(filter(None, parts))
+        return f"{text} · {client}" if client else text
 
     async def _of(self, tenant: str) -> KeyLabel:
         if tenant in self._known:

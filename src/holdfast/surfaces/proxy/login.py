@@ -72,7 +72,10 @@ class Logins:
         if not credentials:
             return False
         is_right = bool(token_names(credentials, self._settings))
-        pairs = [hashlib.sha256(f"{address} {one}".encode()).digest() for one in credentials]
+        pairs = [
+            hashlib.sha256(f"{address} {credential}".encode()).digest()
+            for credential in credentials
+        ]
         if is_right and any(pair in self._known for pair in pairs):
             return False
         place = f"{address} headers"

@@ -59,9 +59,9 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record's time, level and fields."""
-        said = _fields(record)
+        fields = _fields(record)
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        return json.dumps({"time": at, "level": record.levelname.lower(), **said})
+        return json.dumps({"time": at, "level": record.levelname.lower(), **fields})
 
 
 def warn(text: str) -> None:

@@ -146,12 +146,12 @@ class Metrics:
 
     def _model(self, name: str) -> str:
         """The model as a label: the first that were seen, and `other`."""
-        known = model_name(name)
-        if known not in self._models:
+        label = model_name(name)
+        if label not in self._models:
             if len(self._models) >= MOST_MODELS:
                 return "other"
-            self._models.add(known)
-        return known
+            self._models.add(label)
+        return label
 
     def counted(self) -> list[WorkerCounters]:
         """Return all counters, in the format for other workers."""

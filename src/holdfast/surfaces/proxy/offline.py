@@ -41,21 +41,21 @@ class OfflineSending:
     ) -> AsyncIterator[UpstreamReply]:
         """Answer a request; `url` is its path, which names the dialect."""
         del headers  # there is nobody to recognise
-        found = route(method, url)
-        if found is None:
+        found_route = route(method, url)
+        if found_route is None:
             text = "The offline model answers requests for an answer only."
             yield _Reply(404, "application/json", (error_body("openai-chat", 404, text),))
             return
         try:
-            conversation = read(body, found.dialect, limits=self._limits)
+            conversation = read(body, found_route.dialect, limits=self._limits)
         except WireError as error:
             text = str(error)
-            yield _Reply(400, "application/json", (error_body(found.dialect, 400, text),))
+            yield _Reply(400, "application/json", (error_body(found_route.dialect, 400, text),))
             return
         if len(body) > _LARGE_BYTES:
-            yield await asyncio.to_thread(self._reply, conversation, found)
+            yield await asyncio.to_thread(self._reply, conversation, found_route)
         else:
-            yield self._reply(conversation, found)
+            yield self._reply(conversation, found_route)
 
     def _reply(self, conversation: Conversation, found: Route) -> _Reply:
         tokens = count(conversation, model=found.model or None).tokens

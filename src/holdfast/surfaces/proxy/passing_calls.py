@@ -72,23 +72,23 @@ async def guarded_call(
     Raises:
         NotSharedError: the settings' key is sent, and the path is not open to its tenants.
     """
-    there = request.route
+    route = request.route
     call = passing_call(service, request, upstream)
     call = call._replace(path=normal_path(call.path))
     is_form = request.by_name.get("content-type", "").lower().startswith("multipart/")
     passes = is_form and is_free(call.method, call.path, has_body=True)
     if calls.is_shared(upstream):
         passes = False
-        if there is None:
+        if route is None:
             shared = shared_path(call.method, call.path, upstream.family)
             passes = is_form and shared.takes_forms
             call = call._replace(own=shared.own, creates=shared.creates)
         # The checked path is sent, in its only spelling.
         url = address(upstream, quote(call.path, safe=SAFE), request.query)
         call = call._replace(url=url)
-    if there is not None:
-        creates = there.dialect in CREATING
-        call = call._replace(model=there.model, dialect=there.dialect, creates=creates)
+    if route is not None:
+        creates = route.dialect in CREATING
+        call = call._replace(model=route.model, dialect=route.dialect, creates=creates)
     return call if passes else await _with_body(service, request, call)
 
 
@@ -98,8 +98,8 @@ async def _with_body(service: Service, request: ClientRequest, call: UpstreamCal
     body = b"" if isinstance(call.body, bytes) else await _whole(call.body, most)
     out = {name: value for name, value in call.headers.items() if name != "content-length"}
     if "content-encoding" in request.by_name:
-        listed = (value for name, value in request.headers if name == "content-encoding")
-        body = await asyncio.to_thread(unpacked, body, ",".join(listed), most)
+        encodings = (value for name, value in request.headers if name == "content-encoding")
+        body = await asyncio.to_thread(unpacked, body, ",".join(encodings), most)
         del out["content-encoding"]
     if not signature_of(request.headers):
         out["accept-encoding"] = "identity"  # the answer is read on its way

@@ -134,17 +134,17 @@ class SharedPath(NamedTuple):
 def shared_path(method: str, path: str, family: Family) -> SharedPath:
     """Return the rule for a path with single slashes; NotSharedError if it is not listed."""
     match = _VERSIONS.fullmatch(path) or _DEPLOYMENT.fullmatch(path)
-    rest = match[1] if match else path.removeprefix("/") if family == "bedrock" else ""
-    segments = rest.split("/")
+    path_rest = match[1] if match else path.removeprefix("/") if family == "bedrock" else ""
+    segments = path_rest.split("/")
     for line in _ALLOWED[family]:
         if method in line.methods and _fits(line.segments, segments):
             pairs = list(zip(line.segments, segments, strict=True))
             own = [
-                f"{segments[at - 1]}/{given}" if family == "gemini" else given
-                for at, (wanted, given) in enumerate(pairs)
-                if wanted == "{own}"
+                f"{segments[at - 1]}/{part}" if family == "gemini" else part
+                for at, (pattern, part) in enumerate(pairs)
+                if pattern == "{own}"
             ]
-            fixed = [wanted for wanted, _ in pairs if "{" not in wanted]
+            fixed = [pattern for pattern, _ in pairs if "{" not in pattern]
             return SharedPath("/".join(fixed), tuple(own))
     raise NotSharedError(
         "this path is not open to clients who share the proxy's key",
@@ -197,18 +197,18 @@ def references(value: Any, family: Family) -> Iterator[str]:
     """Yield the objects that a parsed request names."""
     pending = [value]
     while pending:
-        one = pending.pop()
-        if isinstance(one, list):
-            pending += one
-        elif isinstance(one, dict):
-            if _is_reference(one):
-                yield from _texts(one.get("id"))
+        node = pending.pop()
+        if isinstance(node, list):
+            pending += node
+        elif isinstance(node, dict):
+            if _is_reference(node):
+                yield from _texts(node.get("id"))
             skipped = _CALLS.get(family, frozenset())
-            for name, inside in one.items():
+            for name, inside in node.items():
                 key = name.lower().replace("_", "").replace("-", "")
                 if key in _USERS_DATA[family]:
                     continue
-                if key == "input" and one.get("type") in skipped:
+                if key == "input" and node.get("type") in skipped:
                     continue
                 yield from _named(key, inside)
                 pending.append(inside)
@@ -264,14 +264,14 @@ def created_names(answer: Any) -> set[str]:
     if not isinstance(answer, dict):
         return set()
     names: list[Any] = []
-    for one in (answer, answer.get("response"), answer.get("delta"), answer.get("item")):
-        if isinstance(one, dict):
-            names += [one.get("id"), one.get("container_id"), _gemini_name(one)]
+    for value in (answer, answer.get("response"), answer.get("delta"), answer.get("item")):
+        if isinstance(value, dict):
+            names += [value.get("id"), value.get("container_id"), _gemini_name(value)]
             for inside in ("conversation", "container", "file"):
-                nested = one.get(inside)
+                nested = value.get(inside)
                 if isinstance(nested, dict):
                     names += [nested.get("id"), _gemini_name(nested)]
-            names += _items(one)
+            names += _items(value)
     return {
         name
         for name in names
@@ -298,13 +298,13 @@ def _items(answer: dict[str, Any]) -> Iterator[Any]:
     for block in _list(answer, "content"):
         if str(block.get("type", "")).endswith("_tool_result"):
             result = block.get("content")
-            for made in _list(result, "content") if isinstance(result, dict) else ():
-                yield made.get("file_id")
+            for entry in _list(result, "content") if isinstance(result, dict) else ():
+                yield entry.get("file_id")
 
 
 def _list(value: dict[str, Any], key: str) -> list[dict[str, Any]]:
     items = value.get(key)
-    return [one for one in items if isinstance(one, dict)] if isinstance(items, list) else []
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 # --- whose they are ------------------------------------------------------------------------------

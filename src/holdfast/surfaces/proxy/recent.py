@@ -59,9 +59,9 @@ class Recent:
         self, body: bytes, key: Key, before: Conversation | None, conversation: Conversation
     ) -> None:
         alike = self._known.get(key, [])
-        kept = [one for one in alike if one is not before][-_MOST_ALIKE + 1 :]
-        self._bytes += len(body) + _size(kept) - _size(alike)
-        self._known[key] = [*kept, conversation]
+        remaining = [each for each in alike if each is not before][-_MOST_ALIKE + 1 :]
+        self._bytes += len(body) + _size(remaining) - _size(alike)
+        self._known[key] = [*remaining, conversation]
         self._known.move_to_end(key)
         while self._bytes > _MOST_BYTES or len(self._known) > _MOST_BEGINNINGS:
             self._bytes -= _size(self._known.popitem(last=False)[1])
@@ -75,4 +75,4 @@ def _goes_on(body: bytes, before: Conversation) -> bool:
 
 
 def _size(conversations: list[Conversation]) -> int:
-    return sum(len(one.source or b"") for one in conversations)
+    return sum(len(conversation.source or b"") for conversation in conversations)

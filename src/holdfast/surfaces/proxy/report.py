@@ -81,14 +81,14 @@ _GROUPED = 1_000
 async def report(store: Store, scopes: Sequence[Scope], by: tuple[By, ...]) -> dict[str, Any]:
     """The totals over some scopes, and the rows of each way of summing; of sessions the newest."""
     models = await _usage(store, scopes, "model")
-    told: dict[str, Any] = {"totals": row(summed("total", models))}
+    document: dict[str, Any] = {"totals": row(summed("total", models))}
     for way in by:
         if way == "session":
             sums = await _newest(store, scopes)
         else:
             sums = models if way == "model" else await _usage(store, scopes, way)
-        told[f"by_{way}"] = [row(total) for total in sums]
-    return told
+        document[f"by_{way}"] = [row(total) for total in sums]
+    return document
 
 
 async def _usage(store: Store, scopes: Sequence[Scope], by: By) -> list[UsageTotal]:

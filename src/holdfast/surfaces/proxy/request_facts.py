@@ -85,10 +85,10 @@ def _longest_output(value: dict[str, Any]) -> int | None:
     """Return the sum over all answers; None if it is not set."""
     batch = value.get("requests")
     if isinstance(batch, list):  # Anthropic's batches
-        params = [one.get("params") for one in batch if isinstance(one, dict)]
-        outputs = [_longest_output(one) for one in params if isinstance(one, dict)]
-        known = [output for output in outputs if output is not None]
-        return sum(known) if known and len(known) == len(batch) else None
+        params = [item.get("params") for item in batch if isinstance(item, dict)]
+        outputs = [_longest_output(item) for item in params if isinstance(item, dict)]
+        set_outputs = [output for output in outputs if output is not None]
+        return sum(set_outputs) if set_outputs and len(set_outputs) == len(batch) else None
     fields = list(_fields(value))
     longest = [count for name, count in fields if name in _LONGEST]
     answers = max((count for name, count in fields if name in _ANSWERS), default=1)
@@ -108,11 +108,11 @@ def _fields(value: dict[str, Any]) -> Iterator[tuple[str, int]]:
 def _is_held(value: dict[str, Any]) -> bool:
     pending: list[Any] = [value]
     while pending:
-        one = pending.pop()
-        if isinstance(one, list):
-            pending += one
-        elif isinstance(one, dict):
-            for name, inside in one.items():
+        item = pending.pop()
+        if isinstance(item, list):
+            pending += item
+        elif isinstance(item, dict):
+            for name, inside in item.items():
                 if _key(name) in _ADDRESSES and _is_address(inside):
                     return True
                 if name == "tools" and _has_hosted(inside):
@@ -128,11 +128,11 @@ def _is_address(value: Any) -> bool:
 
 def _has_hosted(tools: Any) -> bool:
     """Return whether the provider runs one of the tools, and bills what that reads."""
-    listed = tools if isinstance(tools, list) else []
+    tool_list = tools if isinstance(tools, list) else []
     return any(
         isinstance(tool, dict)
         and (tool.get("type") not in _OWN_TOOLS or "googleSearch" in tool or "urlContext" in tool)
-        for tool in listed
+        for tool in tool_list
     )
 
 

@@ -248,13 +248,13 @@ class RequestPreparer:
         """Say what would be done, and do none of it."""
         body, options = self.incoming.body, self.options(conversation)
         try:
-            told = await session.preview(conversation, options)
+            preview = await session.preview(conversation, options)
         except (BudgetExceededError, ContextOptimizationError):
             warning = "the request does not fit: it went out as it came"
             return PreparedRequest(conversation, body, session, warnings=(warning,))
-        fitted = await self._unchanged(conversation, options.model, told.limit)
+        fitted = await self._unchanged(conversation, options.model, preview.limit)
         return PreparedRequest(
-            conversation, body, session, fitted, told=told, warnings=told.warnings
+            conversation, body, session, fitted, told=preview, warnings=preview.warnings
         )
 
     async def _as_signed(self, conversation: Conversation, session: Session) -> PreparedRequest:
@@ -308,7 +308,7 @@ def _wants_several(conversation: Conversation) -> bool:
     body = conversation.rest
     config = body.get("generationConfig")
     several = config.get("candidateCount") if isinstance(config, dict) else None
-    return any(isinstance(wanted, int) and wanted > 1 for wanted in (body.get("n"), several))
+    return any(isinstance(count, int) and count > 1 for count in (body.get("n"), several))
 
 
 def _betas(incoming: IncomingRequest) -> frozenset[str]:

@@ -106,8 +106,8 @@ def _plain(path: str) -> str:
 def meant(path: str) -> str:
     """The path that a client with a wrong base URL wanted; empty if none is known."""
     path = path.rstrip("/")
-    wanted = path.removeprefix("/v1") if path.startswith("/v1/v1/") else f"/v1{path}"
-    return wanted if wanted in _ROUTES and path not in _ROUTES else ""
+    corrected = path.removeprefix("/v1") if path.startswith("/v1/v1/") else f"/v1{path}"
+    return corrected if corrected in _ROUTES and path not in _ROUTES else ""
 
 
 class NoUpstreamError(UpstreamError):
@@ -138,9 +138,9 @@ _HOST = re.compile(r"[A-Za-z0-9.:\[\]-]{1,100}")
 def unanswered(method: str, path: str, family: Family | None, host: str) -> UpstreamError:
     """Return the error for a request that neither an upstream nor the offline model answers."""
     where = path[:100]
-    if method != "POST" and (there := route("POST", path)) is not None:
+    if method != "POST" and (post_route := route("POST", path)) is not None:
         address = f"http://{host if _HOST.fullmatch(host) else 'HOST'}{where}"
-        body = EXAMPLES[there.dialect]
+        body = EXAMPLES[post_route.dialect]
         return WrongMethodError(
             f"this path takes POST requests, and {method[:20]} was sent",
             status=405,

@@ -221,8 +221,10 @@ def listen(settings: Settings, *, beside_others: bool = False) -> socket.socket:
     tenants.check(settings)
     preflight.check_access(settings)
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
-        family, kind, protocol, _, address = found[0]
+        addresses = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
+        )
+        family, kind, protocol, _, address = addresses[0]
         # asyncio disables Nagle's algorithm only on a socket that reports TCP.
         listener = socket.socket(family, kind, protocol)
     except OSError as error:

@@ -148,8 +148,8 @@ class Service:
         It may wait for the store longer than a request may. An internal error is one of `faults`,
         those of the request, if it is one's.
         """
-        told = _told(work, self.faults() if faults is None else faults)
-        task = asyncio.create_task(told, context=without_deadline())
+        reported = _told(work, self.faults() if faults is None else faults)
+        task = asyncio.create_task(reported, context=without_deadline())
         self._background.add(task)
         task.add_done_callback(self._background.discard)
         return task

@@ -58,7 +58,7 @@ class Telemetry:
         self.refused: deque[Refusal] = deque(maxlen=_MOST_REFUSED)
         """Requests that failed before there was a turn to write down, of this process."""
         self.metrics = Metrics(
-            lambda: self.open_requests, lambda: sum(seen.streams for seen in self._open)
+            lambda: self.open_requests, lambda: sum(record.streams for record in self._open)
         )
         self.tally = Tally()
         """The sums of this process's requests."""
@@ -121,7 +121,7 @@ class Telemetry:
 
 def line(seen: RequestSeen, status: int, turn: Turn | None) -> Fields:
     """A request as a log line: ids and counts."""
-    said = Fields(
+    fields = Fields(
         event="request",
         id=seen.id,
         session=session_id(seen.session),
@@ -132,7 +132,7 @@ def line(seen: RequestSeen, status: int, turn: Turn | None) -> Fields:
     )
     if turn is not None:
         used = turn.usage
-        said.update(
+        fields.update(
             tokens=used.input,
             predicted=used.predicted,
             saved=used.saved,
@@ -142,11 +142,11 @@ def line(seen: RequestSeen, status: int, turn: Turn | None) -> Fields:
             warnings=len(turn.warnings),
         )
     if seen.failure:
-        said["error"] = seen.failure
+        fields["error"] = seen.failure
     if seen.store_failed:
-        said["store"] = "failed"
-    said.update(added_ms=round(seen.added * 1000, 1), ms=round(seen.total * 1000, 1))
-    return said
+        fields["store"] = "failed"
+    fields.update(added_ms=round(seen.added * 1000, 1), ms=round(seen.total * 1000, 1))
+    return fields
 
 
 def context_line(seen: RequestSeen, session: str, fitted: Fitted) -> Fields:
@@ -180,10 +180,10 @@ def routes(service: Service) -> list[BaseRoute]:
             if view.sees_all:  # counters of the process are of everyone's requests
                 process = {"process": await service.telemetry.metrics.figures(service.peers)}
             by: tuple[By, ...] = ("model", "session", "day")
-            told = await report(service.engine.store, await view.scopes(), by)
+            figures = await report(service.engine.store, await view.scopes(), by)
         except StoreError as error:
             return JSONResponse({"error": error.what} | process, 503, HEADERS)
-        return JSONResponse(told | process, headers=HEADERS)
+        return JSONResponse(figures | process, headers=HEADERS)
 
     async def metrics(request: Request) -> Response:
         if not (await view_of(service, request)).sees_all:

@@ -75,13 +75,13 @@ def credentials(headers: Collection[tuple[str, str]], query: str = "") -> frozen
     many clients send beside their key would make them the same.
     """
     signed = signature_of(headers)  # another one with every request, and no secret
-    given = [
+    values = [
         plain_key(value)
         for name, value in headers
         if name.lower() in KEY_HEADERS and value != signed
     ]
-    given += parse_qs(query).get("key", []) if "key=" in query else []
-    return frozenset(filter(None, given))
+    values += parse_qs(query).get("key", []) if "key=" in query else []
+    return frozenset(filter(None, values))
 
 
 def plain_key(value: str) -> str:
@@ -92,9 +92,9 @@ def plain_key(value: str) -> str:
 
 def presented(headers: Iterable[tuple[bytes, bytes]]) -> list[str]:
     """Return all that a request's headers show as a token or key, as ASGI gives them."""
-    listed = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
-    tokens = [value.strip() for name, value in listed if name == TOKEN_HEADER]
-    return [*filter(None, tokens), *credentials(listed)]
+    pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
+    tokens = [value.strip() for name, value in pairs if name == TOKEN_HEADER]
+    return [*filter(None, tokens), *credentials(pairs)]
 
 
 def token_names(given: Iterable[str], settings: Settings) -> frozenset[str]:
@@ -118,14 +118,14 @@ def asking(
     headers: Iterable[tuple[str, str]], query: str, settings: Settings
 ) -> RequestCredentials:
     """Return the credentials of a request."""
-    listed = [(name.lower(), value) for name, value in headers]
-    given = credentials(listed, query)
-    named = {value.strip() for name, value in listed if name == TOKEN_HEADER}
-    keys = frozenset(key for key in given if not token_names([key], settings))
-    header = next((value.strip() for name, value in listed if name == TENANT_HEADER), "")
-    signer = _SIGNER.search(signature_of(listed))
+    pairs = [(name.lower(), value) for name, value in headers]
+    presented_keys = credentials(pairs, query)
+    named = {value.strip() for name, value in pairs if name == TOKEN_HEADER}
+    keys = frozenset(key for key in presented_keys if not token_names([key], settings))
+    header = next((value.strip() for name, value in pairs if name == TENANT_HEADER), "")
+    signer = _SIGNER.search(signature_of(pairs))
     return RequestCredentials(
-        keys, token_names(given | named, settings), header, signer[1] if signer else ""
+        keys, token_names(presented_keys | named, settings), header, signer[1] if signer else ""
     )
 
 
@@ -189,9 +189,9 @@ class Tenants:
             names = [await self.name(RequestCredentials(tokens=who.tokens))]
         elif not is_named:
             read = _KEYS_READ[upstream.family]
-            sent = [pair for pair in headers if pair[0].lower() in read]
+            relevant = [pair for pair in headers if pair[0].lower() in read]
             asked_in = query if upstream.family == "gemini" else ""
-            keys = asking(sent, asked_in, self._settings).keys or who.keys
+            keys = asking(relevant, asked_in, self._settings).keys or who.keys
             payers = [RequestCredentials(frozenset({key})) for key in sorted(keys)]
             payers += [RequestCredentials(signer=who.signer)] * bool(who.signer)
             names = [await self.name(payer) for payer in payers] or names
@@ -253,13 +253,13 @@ def load_key(headers: Iterable[tuple[str, str]], query: str, settings: Settings)
     Beside one of our tokens anybody can send credentials that are made up: were they part of the
     key, one tenant would have as many shares as it likes.
     """
-    listed = list(headers)
+    pairs = list(headers)
     if own_tokens(settings):
-        who = asking(listed, query, settings)
+        who = asking(pairs, query, settings)
         named = who.header if settings.tenant_by == "header" else ""
         if who.tokens:
             return f"token {sorted(who.tokens)} {named}"
-    return proof_of(listed, query).hex()
+    return proof_of(pairs, query).hex()
 
 
 def proof_of(headers: Iterable[tuple[str, str]], query: str) -> bytes:

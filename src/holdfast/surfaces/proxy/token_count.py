@@ -101,5 +101,5 @@ def _inside(incoming: IncomingRequest) -> bytes:
 
 def _asked_about(body: bytes) -> Any:
     """The request inside a request to count; None if the body is the request itself."""
-    given = parse(body)
-    return given.get("generateContentRequest") if isinstance(given, dict) else None
+    document = parse(body)
+    return document.get("generateContentRequest") if isinstance(document, dict) else None

@@ -54,10 +54,10 @@ def translated_request(
     answerer = Answerer(model=target.model, streams=streams, output_limit=longest)
     converted = convert(request, target.dialect, answerer=answerer)
     lost = dict.fromkeys(f"{loss.path}: {loss.message}" for loss in converted.lost)
-    told = list(lost)[:_MOST_NAMED]
+    named_losses = list(lost)[:_MOST_NAMED]
     if len(lost) > _MOST_NAMED:
-        told.append(f"{len(lost) - _MOST_NAMED} more")
-    return TranslatedRequest(converted.body, tuple(told), custom_tools(request))
+        named_losses.append(f"{len(lost) - _MOST_NAMED} more")
+    return TranslatedRequest(converted.body, tuple(named_losses), custom_tools(request))
 
 
 async def translated_reply(
@@ -71,12 +71,12 @@ async def translated_reply(
     if reply.status < 400 and is_stream(reply):
         translator = AnswerTranslator(speaks=speaks, to=to, model=model, custom=custom)
         return _TranslatedStream(reply, translator), ()
-    whole = await received(reply, most)
-    if whole.status >= 400:
-        body = translate_error(whole.status, whole.body, speaks=speaks, to=to)
-        return _TranslatedWhole(whole.status, whole.headers, body), ()
-    answer = translate_response(whole.body, speaks=speaks, to=to, model=model, custom=custom)
-    return _TranslatedWhole(answer.status, whole.headers, answer.body), answer.lost
+    raw_body = await received(reply, most)
+    if raw_body.status >= 400:
+        body = translate_error(raw_body.status, raw_body.body, speaks=speaks, to=to)
+        return _TranslatedWhole(raw_body.status, raw_body.headers, body), ()
+    answer = translate_response(raw_body.body, speaks=speaks, to=to, model=model, custom=custom)
+    return _TranslatedWhole(answer.status, raw_body.headers, answer.body), answer.lost
 
 
 class _TranslatedWhole:

@@ -58,13 +58,13 @@ class TurnRecord:
 
     def hide(self, prepared: PreparedRequest, hidden: HiddenCalls) -> None:
         """Keep the hidden calls for the client's next request, which will be without them."""
-        asked = prepared.asked
-        if self.ids.first and asked.dialect == "openai-responses" and not self._linked:
+        conversation = prepared.asked
+        if self.ids.first and conversation.dialect == "openai-responses" and not self._linked:
             self._link(prepared)
-        kept = hidden.take_kept(self.ids)
-        if kept is not None:
-            self.hidden_answer = kept
-            prepared.session.hide(kept)
+        hidden_turn = hidden.take_kept(self.ids)
+        if hidden_turn is not None:
+            self.hidden_answer = hidden_turn
+            prepared.session.hide(hidden_turn)
 
     def _link(self, prepared: PreparedRequest) -> None:
         """Let the client's next request be known: it may name this answer and hold no history."""

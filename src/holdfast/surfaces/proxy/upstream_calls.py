@@ -259,9 +259,9 @@ class CallMeter:
             return self._amount(reported or CallTokens(input=estimate.likely_input))
         if estimate.is_background or not (reader.is_stream or self._is_broken):
             return self._amount(most)
-        shown = min(estimate.output, reader.received // _STREAM_BYTES_PER_TOKEN)
-        known = reported or CallTokens(input=estimate.likely_input)
-        return self._amount(CallTokens(input=known.input, output=max(shown, known.output)))
+        streamed = min(estimate.output, reader.received // _STREAM_BYTES_PER_TOKEN)
+        usage = reported or CallTokens(input=estimate.likely_input)
+        return self._amount(CallTokens(input=usage.input, output=max(streamed, usage.output)))
 
     def _amount(self, tokens: CallTokens) -> Amount:
         model = self._estimate.model if self._estimate is not None else ""
@@ -304,7 +304,7 @@ class _Watched:
         The last piece of a complete response is held back for that: its client may send the next
         request at once, which would compete with its own reservation.
         """
-        held = b""
+        last_piece = b""
         try:
             async with aclosing(self._reply.chunks()) as pieces:
                 async for piece in pieces:
@@ -312,16 +312,16 @@ class _Watched:
                     if self._reader.is_stream:
                         yield piece
                         continue
-                    if held:
-                        yield held
-                    held = piece
+                    if last_piece:
+                        yield last_piece
+                    last_piece = piece
         except UpstreamError:
             self._meter.broke_off()
             raise
         await self._finish()
         await self._settle()
-        if held:
-            yield held
+        if last_piece:
+            yield last_piece
 
     async def _finish(self) -> None:
         with self._calls._faults.caught("usage"):

@@ -59,7 +59,7 @@ def address(upstream: Upstream, path: str, query: str) -> str:
 
 def without(name: str, query: str) -> str:
     """A query without one of its fields; the others keep their very bytes."""
-    return "&".join(one for one in query.split("&") if unquote(one.partition("=")[0]) != name)
+    return "&".join(pair for pair in query.split("&") if unquote(pair.partition("=")[0]) != name)
 
 
 def signature_of(headers: Iterable[tuple[str, str]]) -> str:

@@ -159,11 +159,11 @@ def _largest(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """Return the largest of each count: providers repeat them as they grow."""
     merged = dict(one)
     for key, value in other.items():
-        known = merged.get(key)
-        if isinstance(known, dict) and isinstance(value, dict):
-            merged[key] = _largest(known, value)
-        elif isinstance(known, int | float) and isinstance(value, int | float):
-            merged[key] = max(known, value)
+        previous = merged.get(key)
+        if isinstance(previous, dict) and isinstance(value, dict):
+            merged[key] = _largest(previous, value)
+        elif isinstance(previous, int | float) and isinstance(value, int | float):
+            merged[key] = max(previous, value)
         elif value is not None:
             merged[key] = value
     return merged

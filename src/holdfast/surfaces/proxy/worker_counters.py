@@ -60,9 +60,11 @@ class Peers:
 
     async def gathered(self, own: Sequence[WorkerCounters]) -> dict[int, Sequence[WorkerCounters]]:
         """What each worker counted, by its number."""
-        others = await asyncio.gather(*map(_asked, self._addresses.values()))
-        told = {n: theirs for n, theirs in zip(self._addresses, others, strict=True) if theirs}
-        return dict(sorted({**told, self.number: own}.items()))
+        responses = await asyncio.gather(*map(_asked, self._addresses.values()))
+        counters = {
+            n: theirs for n, theirs in zip(self._addresses, responses, strict=True) if theirs
+        }
+        return dict(sorted({**counters, self.number: own}.items()))
 
 
 async def _asked(address: str) -> list[WorkerCounters] | None:

@@ -76,16 +76,16 @@ async def compared(
     gathering: TenantReader, record: SessionRecord, ways: Sequence[Way]
 ) -> ComparisonValues:
     """Make the last requests of a session ready in both ways."""
-    shown = ComparisonValues(record=record, ways=ways)
+    values = ComparisonValues(record=record, ways=ways)
     try:
         requests = await _requests(gathering, record)
     except HoldfastError as error:
-        return msgspec.structs.replace(shown, why=f"Its requests cannot be rebuilt: {error.what}")
+        return msgspec.structs.replace(values, why=f"Its requests cannot be rebuilt: {error.what}")
     if not requests:
-        return msgspec.structs.replace(shown, why="Its last request is too large to be compared.")
+        return msgspec.structs.replace(values, why="Its last request is too large to be compared.")
     engine, model = gathering.engine, record.model.removesuffix(OFFLINE)
     return msgspec.structs.replace(
-        shown,
+        values,
         requests=len(requests),
         asked=await replay(engine, requests, model, None),
         sides=[await replay(engine, requests, model, way) for way in ways],
@@ -95,11 +95,11 @@ async def compared(
 async def _requests(gathering: TenantReader, record: SessionRecord) -> list[Conversation]:
     """The last requests, in their order, as many as the bounds allow."""
     requests: list[Conversation] = []
-    left = MOST_BYTES
+    remaining = MOST_BYTES
     for turn in range(record.turns, max(0, record.turns - MOST_REQUESTS), -1):
         body = await gathering.asked(record.session, turn)
-        left -= len(body)
-        if left < 0:
+        remaining -= len(body)
+        if remaining < 0:
             break
         requests.append(read(body, record.dialect))
     return requests[::-1]
@@ -166,11 +166,11 @@ def _result(shown: ComparisonValues, asked: ReplayResult) -> Html:
     ]
     ways = [f"{name}: {_words(way)}" for name, way in zip("AB", shown.ways, strict=True)]
     columns = ("What", "As asked", *ways)
-    whole = shown.requests == shown.record.turns
+    is_all = shown.requests == shown.record.turns
     return section(
         h2("What each would have come to"),
         table("Both ways, side by side", columns, rows),
-        remark(f"{'All' if whole else 'The last'} {shown.requests:,} of {shown.record.turns:,} "
+        remark(f"{'All' if is_all else 'The last'} {shown.requests:,} of {shown.record.turns:,} "
                "requests. Cost is reckoned with what the vendor's cache would hold, and without "
                "what models would have opened. Needed and hidden: results and messages of which "
                "the model wrote at least 24 characters word for word in its next answer, and "

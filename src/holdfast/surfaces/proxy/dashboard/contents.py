@@ -141,7 +141,7 @@ def content_page(shown: ContentShown) -> str:
 
 def _known(info: RefInfo) -> Html:
     never = "never"
-    known = facts(
+    items = facts(
         (
             ("kind", info.kind),
             ("state", info.state),
@@ -154,7 +154,7 @@ def _known(info: RefInfo) -> Html:
             ("opened", f"{info.accesses:,} times"),
         )
     )
-    return section(h2("What is known of it"), known)
+    return section(h2("What is known of it"), items)
 
 
 def _notice(shown: ContentShown) -> Html:
@@ -224,9 +224,9 @@ def _part(shown: ContentShown) -> Html | None:
         agreed = {"show": "yes"} if shown.info.flags else {}
         return links.ref(shown.info.ref_id, **shown.options, **agreed, page=number)
 
-    rest = f"; {opened.remaining:,} {opened.unit} remain" if opened.remaining else ""
+    remaining = f"; {opened.remaining:,} {opened.unit} remain" if opened.remaining else ""
     return div(
-        remark(f"{opened.where or 'all of it'}, page {shown.page:,}{rest}."),
+        remark(f"{opened.where or 'all of it'}, page {shown.page:,}{remaining}."),
         pre(opened.content, tabindex="0"),
         pager(
             at(shown.page - 1) if shown.page > 1 else "",

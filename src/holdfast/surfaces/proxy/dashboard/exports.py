@@ -56,7 +56,7 @@ def days_csv(days: Iterable[UsageTotal]) -> bytes:
 
 def turns_json(record: SessionRecord, turns: Sequence[Turn]) -> bytes:
     """A session and its turns: every edit with its reason, every number."""
-    told = {
+    fields = {
         "session": msgspec.to_builtins(record),
         "turns": [
             {
@@ -74,7 +74,7 @@ def turns_json(record: SessionRecord, turns: Sequence[Turn]) -> bytes:
             for turn in turns
         ],
     }
-    return _json(told)
+    return _json(fields)
 
 
 def days_json(days: Iterable[UsageTotal]) -> bytes:

@@ -49,14 +49,14 @@ def element(kind: str, /, *children: Any, **attributes: str | int | bool | None)
     `class_` is `class`, `data_label` is `data-label`; False and None are left out. Names are the
     program's own; values and children may be anyone's.
     """
-    said = "".join(
+    attributes_text = "".join(
         f" {key.strip('_').replace('_', '-')}" + ("" if value is True else f'="{text(value)}"')
         for key, value in attributes.items()
         if value is not None and value is not False
     )
     if kind in _VOID:
-        return Html(f"<{kind}{said}>")
-    return Html(f"<{kind}{said}>{join(children)}</{kind}>")
+        return Html(f"<{kind}{attributes_text}>")
+    return Html(f"<{kind}{attributes_text}>{join(children)}</{kind}>")
 
 
 def join(children: Iterable[Any]) -> Html:

@@ -138,32 +138,32 @@ def needed(of: Sides, pairs: Iterable[Pair]) -> list[str]:
     """Return the hashes of the contents to read for some pairs."""
     names = {of.frame}
     # both properties build a new list: 0.5 s for a page of 100,000 messages
-    client, sent = of.client, of.sent
+    client, sent_side = of.client, of.sent
     for pair in pairs:
         names.update(client[n] for n in pair.client[:MOST_FOLDED])
-        names.update(sent[n] for n in pair.sent)
+        names.update(sent_side[n] for n in pair.sent)
     return sorted(names - {""})
 
 
 def rows(of: InspectedRequest, pairs: Sequence[Pair]) -> list[PairRow]:
     """Some pairs as they are shown."""
-    client, sent = Reader(of, CLIENT), Reader(of, SENT)
-    return [_row(of, pair, client, sent) for pair in pairs]
+    client, sent_side = Reader(of, CLIENT), Reader(of, SENT)
+    return [_row(of, pair, client, sent_side) for pair in pairs]
 
 
 def _row(of: InspectedRequest, pair: Pair, client: Reader, sent: Reader) -> PairRow:
-    shown = pair.client[:MOST_FOLDED]
+    visible = pair.client[:MOST_FOLDED]
     most = MOST_SHOWN if len(pair.client) == 1 else _MOST_IN_FOLD
-    before = [client.names[n] for n in shown]
+    before = [client.names[n] for n in visible]
     after = [sent.names[n] for n in pair.sent]
-    known = set(_refs(of.stored.get(name, b"") for name in before))
+    known_refs = set(_refs(of.stored.get(name, b"") for name in before))
     stands = _refs(of.stored.get(name, b"") for name in after)
-    new = tuple(ref for ref in stands if ref not in known)
+    new = tuple(ref for ref in stands if ref not in known_refs)
     return PairRow(
-        client=tuple(client.show(n, most) for n in shown),
+        client=tuple(client.show(n, most) for n in visible),
         sent=tuple(sent.show(n, MOST_SHOWN) for n in pair.sent),
         same=before == after,
-        more=len(pair.client) - len(shown),
+        more=len(pair.client) - len(visible),
         edits=tuple(_explained(of, pair)),
         refs=new,
     )
@@ -194,15 +194,19 @@ class Reader:
         """Return a message, cut to `most` characters unless it is None."""
         span = self._of.stored.get(self.names[index])
         if span is None:
-            gone = ShownBlock(kind="gone", text="The bytes of this message are no longer stored.")
-            return MessageExcerpt(index=index, role="?", pieces=(gone,), size=0)
+            placeholder = ShownBlock(
+                kind="gone", text="The bytes of this message are no longer stored."
+            )
+            return MessageExcerpt(index=index, role="?", pieces=(placeholder,), size=0)
         message = self._message(span)
         if message is None:
             unread = (ShownBlock(kind="raw", text=span.decode("utf-8", "replace")),)
-            kept, cut = _shortened(unread, most)
-            return MessageExcerpt(index=index, role="?", pieces=kept, size=len(span), cut=cut)
-        kept, cut = _shortened(map(piece, message.blocks), most)
-        return MessageExcerpt(index=index, role=message.role, pieces=kept, size=len(span), cut=cut)
+            blocks, cut = _shortened(unread, most)
+            return MessageExcerpt(index=index, role="?", pieces=blocks, size=len(span), cut=cut)
+        blocks, cut = _shortened(map(piece, message.blocks), most)
+        return MessageExcerpt(
+            index=index, role=message.role, pieces=blocks, size=len(span), cut=cut
+        )
 
     def _message(self, span: bytes) -> Message | None:
         """The message alone in a body of its dialect; None if it cannot be read."""
@@ -224,17 +228,17 @@ def _shortened(
 ) -> tuple[tuple[ShownBlock, ...], bool]:
     if most is None:
         return tuple(pieces), False
-    kept: list[ShownBlock] = []
-    for one in pieces:
-        if len(kept) == _MOST_PIECES or most <= 0:
-            return tuple(kept), True
-        shown = _light(one.text, most)
-        if len(shown) < len(one.text):
-            kept.append(msgspec.structs.replace(one, text=shown))
-            return tuple(kept), True
-        kept.append(one)
-        most -= len(one.text)
-    return tuple(kept), False
+    blocks: list[ShownBlock] = []
+    for block in pieces:
+        if len(blocks) == _MOST_PIECES or most <= 0:
+            return tuple(blocks), True
+        text = _light(block.text, most)
+        if len(text) < len(block.text):
+            blocks.append(msgspec.structs.replace(block, text=text))
+            return tuple(blocks), True
+        blocks.append(block)
+        most -= len(block.text)
+    return tuple(blocks), False
 
 
 def _light(text: str, most: int) -> str:
@@ -242,10 +246,10 @@ def _light(text: str, most: int) -> str:
 
     A control character is ten bytes of HTML: a page of 40 such messages would be megabytes.
     """
-    shown = text[:most]
-    while len(as_html(shown)) > _HTML_GROWTH * most:
-        shown = shown[: len(shown) // 2]
-    return shown
+    beginning = text[:most]
+    while len(as_html(beginning)) > _HTML_GROWTH * most:
+        beginning = beginning[: len(beginning) // 2]
+    return beginning
 
 
 def piece(block: Block) -> ShownBlock:

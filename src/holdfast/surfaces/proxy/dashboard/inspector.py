@@ -137,13 +137,13 @@ def turn_page(shown: TurnShown) -> str:
 
 def _places(shown: TurnShown) -> dict[int, str]:
     """Return the anchors of the client's messages on this page, by number."""
-    here = (row.client[0].index for row in shown.rows if row.client)
-    return {index: f"#client-{index}" for index in here}
+    indexes = (row.client[0].index for row in shown.rows if row.client)
+    return {index: f"#client-{index}" for index in indexes}
 
 
 def _turn_facts(shown: TurnShown) -> Html:
     turn, usage = shown.turn, shown.turn.usage
-    known = (
+    items = (
         ("time (UTC)", moment(turn.started_at)),
         ("model", turn.model),
         ("status", status_word(turn)),
@@ -164,7 +164,7 @@ def _turn_facts(shown: TurnShown) -> Html:
         if usage.failed
         else None
     )
-    return section(failure or _in_a_sentence(shown), facts(known), warnings)
+    return section(failure or _in_a_sentence(shown), facts(items), warnings)
 
 
 def _in_a_sentence(shown: TurnShown) -> Html:
@@ -216,7 +216,7 @@ def _around(client: Conversation | None, sent: Conversation | None) -> Html | No
     old, new = ([tool.name for tool in offered_tools(side)] for side in (client, sent))
     before_names, after_names = set(old), set(new)  # a client may send 10,000 tools
     added = [name for name in new if name not in before_names]
-    gone = [name for name in old if name not in after_names]
+    removed = [name for name in old if name not in after_names]
     before, after = _system(client), _system(sent)
     return section(
         h2("System and tools"),
@@ -224,7 +224,7 @@ def _around(client: Conversation | None, sent: Conversation | None) -> Html | No
             (
                 ("tools of the client", _names(old)),
                 ("added", _names(added)),
-                ("taken away", _names(gone)),
+                ("taken away", _names(removed)),
             )
         ),
         details("System text", pre(before, tabindex="0")) if before else None,
@@ -235,15 +235,15 @@ def _around(client: Conversation | None, sent: Conversation | None) -> Html | No
 
 
 def _system(side: Conversation) -> str:
-    whole = "\n\n".join(map(text_of, side.system))
-    return whole if len(whole) <= _MOST_SYSTEM else f"{whole[:_MOST_SYSTEM]} …"
+    text = "\n\n".join(map(text_of, side.system))
+    return text if len(text) <= _MOST_SYSTEM else f"{text[:_MOST_SYSTEM]} …"
 
 
 def _names(names: Sequence[str]) -> Html:
     if not names:
         return span("none", class_="quiet")
-    shown = [code(name[:100], " ") for name in names[:_MOST_TOOLS]]
-    return join([shown, "…" if len(names) > _MOST_TOOLS else None])
+    codes = [code(name[:100], " ") for name in names[:_MOST_TOOLS]]
+    return join([codes, "…" if len(names) > _MOST_TOOLS else None])
 
 
 def _messages(shown: TurnShown) -> Html:
@@ -254,15 +254,15 @@ def _messages(shown: TurnShown) -> Html:
     )
     body = [_row(shown, row) for row in shown.rows]
     name, number = shown.session, shown.turn.number
-    here = shown.page
+    page = shown.page
     turned = pager(
-        links.turn(name, number, page=here - 1) if here > 1 else "",
-        links.turn(name, number, page=here + 1) if here < shown.pages else "",
+        links.turn(name, number, page=page - 1) if page > 1 else "",
+        links.turn(name, number, page=page + 1) if page < shown.pages else "",
         words=("Messages before", "Messages after"),
     )
     return section(
         h2("Messages"),
-        remark(f"{before:,} on the client's side, {after:,} on the model's; page {here:,} of "
+        remark(f"{before:,} on the client's side, {after:,} on the model's; page {page:,} of "
                f"{shown.pages:,}. Messages are counted from 0. What is the same on both sides "
             "is shown once, and so is what the model opened unseen by the client."),
         element(
@@ -281,16 +281,16 @@ def _row(shown: TurnShown, row: PairRow) -> Html:
         both = [_message(shown, SENT, message) for message in row.sent]
         return tr(td(both, colspan=2, data_label="Both sides"), class_="same", id=_anchor(row))
     flagged = sorted({kind for ref in row.refs for kind in shown.flags.get(ref, ())})
-    left = [_message(shown, CLIENT, message) for message in row.client]
+    client_cells = [_message(shown, CLIENT, message) for message in row.client]
     if row.more:
-        left.append(remark(f"And {row.more:,} messages more, all in the stored original."))
-    before: list[Html] | Html = left
+        client_cells.append(remark(f"And {row.more:,} messages more, all in the stored original."))
+    before: list[Html] | Html = client_cells
     if flagged:
         notice = f"Holds {', '.join(flagged)}. Show it"
-        before = details(notice, left, class_="notice")
+        before = details(notice, client_cells, class_="notice")
     elif len(row.client) > 1:
         many = f"{len(row.client) + row.more:,} messages, folded into one"
-        before = details(many, left)
+        before = details(many, client_cells)
     after = [_message(shown, SENT, message) for message in row.sent]
     return tr(
         td(before or span("Nothing: it was added on the way.", class_="quiet"),
@@ -308,13 +308,13 @@ def _anchor(row: PairRow) -> str | None:
 
 
 def _message(shown: TurnShown, side: str, message: MessageExcerpt) -> Html:
-    whole = links.message(shown.session, shown.turn.number, side, message.index)
+    link = links.message(shown.session, shown.turn.number, side, message.index)
     return element(
         "article",
         p(span(message.role, class_=f"role role-{message.role}"), f" {message.index}",
           span(f" · {size(message.size)}", class_="quiet"), class_="who"),
         pieces_of(message.pieces),
-        p(a(f"Message {message.index} is cut here; see all of it", href=whole))
+        p(a(f"Message {message.index} is cut here; see all of it", href=link))
         if message.cut else None,
         class_="message",
     )  # fmt: skip
@@ -322,7 +322,7 @@ def _message(shown: TurnShown, side: str, message: MessageExcerpt) -> Html:
 
 def pieces_of(pieces: Sequence[ShownBlock]) -> list[Html]:
     """The blocks of a message."""
-    return [_piece(one) for one in pieces]
+    return [_piece(piece) for piece in pieces]
 
 
 def _piece(one: ShownBlock) -> Html:

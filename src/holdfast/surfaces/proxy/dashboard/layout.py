@@ -141,8 +141,8 @@ def table(
     words: Iterable[int] = (),
 ) -> Html:
     """A table; the first column names its row. Columns hold numbers unless they are in `words`."""
-    left = {0, *words}
-    kind = ["" if n in left else "number" for n in range(len(columns))]
+    left_columns = {0, *words}
+    kind = ["" if n in left_columns else "number" for n in range(len(columns))]
     head = tr([th(name, scope="col", class_=kind[n] or None) for n, name in enumerate(columns)])
     body_rows = []
     for first, *rest in rows:
@@ -225,8 +225,8 @@ def change(saved: int, asked: int) -> str:
 def requests(sums: Totals) -> str:
     """How many requests, how many of them failed, and how many were answered from memory."""
     apart = {"failed": sums.failed, "from memory": sums.answered}
-    told = ", ".join(f"{count:,} {what}" for what, count in apart.items() if count)
-    return f"{sums.requests:,}" + (f" ({told})" if told else "")
+    counts_text = ", ".join(f"{count:,} {what}" for what, count in apart.items() if count)
+    return f"{sums.requests:,}" + (f" ({counts_text})" if counts_text else "")
 
 
 def pager(before: str, after: str, *, words: tuple[str, str] = ("Previous", "Next")) -> Html | None:
@@ -253,8 +253,8 @@ def ref_link(ref: str, tenant: str = "") -> Html:
 def moment(at: float) -> Html:
     """A time, to the second, in UTC."""
     when = _when(at)
-    said = f"{when:%Y-%m-%d %H:%M:%S}"
-    return element("time", said, datetime=f"{when:%Y-%m-%dT%H:%M:%SZ}")
+    text = f"{when:%Y-%m-%d %H:%M:%S}"
+    return element("time", text, datetime=f"{when:%Y-%m-%dT%H:%M:%SZ}")
 
 
 def clock(at: float) -> str:

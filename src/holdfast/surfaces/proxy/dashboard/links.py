@@ -160,5 +160,5 @@ def _with(path: str, named: str = "", /, **options: str | int) -> str:
 
 
 def _with_options(path: str, options: Mapping[str, str | int]) -> str:
-    said = {key: value for key, value in options.items() if value and (key, value) != ("page", 1)}
-    return f"{path}?{urlencode(said, errors='replace')}" if said else path
+    values = {key: value for key, value in options.items() if value and (key, value) != ("page", 1)}
+    return f"{path}?{urlencode(values, errors='replace')}" if values else path

@@ -45,12 +45,12 @@ class Watchers:
         """Yield an event whenever something changed, until the proxy stops."""
         self.count += 1
         try:
-            seen, looks = -1.0, 0
+            last_change, looks = -1.0, 0
             while not self._service.is_closing:
                 took = 0.0
                 changed_at = await _changed_at(visit)
-                if changed_at not in (None, seen):
-                    seen, looks = changed_at or 0.0, 0
+                if changed_at not in (None, last_change):
+                    last_change, looks = changed_at or 0.0, 0
                     began = time.perf_counter()
                     news = await _event(visit, period)
                     took = time.perf_counter() - began

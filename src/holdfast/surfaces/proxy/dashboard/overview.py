@@ -81,8 +81,8 @@ def overview_page(shown: Overview) -> str:
     """The first page."""
     if not shown.sessions:
         failures = shown.pulse.failures
-        told = failures_section(failures) if failures.refused_count else None
-        return page(_title(), _welcome(shown.url), told, here="Overview")
+        failures_part = failures_section(failures) if failures.refused_count else None
+        return page(_title(), _welcome(shown.url), failures_part, here="Overview")
     return page(
         _title(),
         div(three_answers(shown.pulse), id="answers"),
@@ -159,8 +159,8 @@ def _about(info: RefInfo) -> str:
     """Return a description of a content: its source, and its own title."""
     if info.flags:
         return f"{info.meta.get('tool', info.kind)}: holds {', '.join(info.flags)}"
-    told = info.summary or info.kind
-    cut = told if len(told) <= _MOST_SUMMARY else f"{told[:_MOST_SUMMARY]} …"
+    description = info.summary or info.kind
+    cut = description if len(description) <= _MOST_SUMMARY else f"{description[:_MOST_SUMMARY]} …"
     return f"{info.meta['tool']}: {cut}" if info.meta.get("tool") else cut
 
 
@@ -185,14 +185,14 @@ def _kinds(kinds: Sequence[KindRow]) -> Html:
 def _rates(shown: Overview) -> Html:
     sums = shown.pulse.totals
     turns = [row.turn for row in shown.recent if not row.turn.usage.failed]
-    kept = sum(turn.prefix_share for turn in turns)
+    prefix_shares = sum(turn.prefix_share for turn in turns)
     opened, contents = sum(row.opened for row in shown.kinds), sum(k.contents for k in shown.kinds)
     return section(
         h2("Hit rates"),
         facts(
             (
                 ("read from vendors' caches", percent(sums.cached, sums.billed)),
-                ("start unchanged", percent(kept, len(turns))),
+                ("start unchanged", percent(prefix_shares, len(turns))),
                 ("answered from memory", percent(sums.answered, sums.requests)),
                 ("citations opened", percent(opened, contents)),
             )
@@ -235,10 +235,10 @@ def _days_chart(days: Sequence[UsageTotal]) -> Html | None:
     bars = []
     for day in days:
         parts = (day.cached, day.input - day.cached, day.saved)  # a loss has a number, and no bar
-        told = ", ".join(
+        label = ", ".join(
             f"{name} {number(tokens)}" for name, tokens in zip(_DAY_PARTS, parts, strict=True)
         )
-        bars.append(Bar(label=day.name, title=f"{day.name}: {told}", parts=parts))
+        bars.append(Bar(label=day.name, title=f"{day.name}: {label}", parts=parts))
     return section(h2("Tokens by day"), stacked("Tokens by day", _DAY_PARTS, bars, palette="day"))
 
 

@@ -167,14 +167,16 @@ class Pages:
         """Show the edits, the savings and the hidden contents."""
         url = str(request.base_url).rstrip("/")
         period, now = period_of(request), time.time()
-        shown = await visit.reports().overview(url, period=period, now=now, refused=visit.refused())
+        values = await visit.reports().overview(
+            url, period=period, now=now, refused=visit.refused()
+        )
         if visit.view.sees_all and not visit.named:  # the queue is that of all tenants
             depths = (await self._service.engine.store.jobs.figures()).depths
-            shown = replace(shown, queue=depths)
+            values = replace(values, queue=depths)
         if visit.is_many:
             rows = await visit.rows(0, _TENANTS, period=period, now=now)
-            shown = replace(shown, tenants=rows)
-        return await self._page(partial(overview_page, shown))
+            values = replace(values, tenants=rows)
+        return await self._page(partial(overview_page, values))
 
     async def tenants(self, request: Request, visit: Visit) -> Response:
         """The list of tenants."""
@@ -183,12 +185,12 @@ class Pages:
         pages = -(-len(visit.visible) // _LISTED_TENANTS)
         page = min(page_in(request), pages)
         start = (page - 1) * _LISTED_TENANTS
-        shown = TenantsShown(
+        values = TenantsShown(
             rows=await visit.rows(start, start + _LISTED_TENANTS),
             newer=links.tenants(page=page - 1) if page > 1 else "",
             older=links.tenants(page=page + 1) if page < pages else "",
         )
-        return await self._page(partial(tenants_page, shown))
+        return await self._page(partial(tenants_page, values))
 
     async def live(self, request: Request, visit: Visit) -> Response:
         """Send changes as a stream of events."""
@@ -215,12 +217,12 @@ class Pages:
         some = [await visit.engine(tenant) for tenant in visit.tenants[:_WITH_ENGINES]]
         engines = {engine.scope: engine for engine in (*some, *gateway)}.values()
         store = self._service.engine.store
-        shown = ToolsShown(
+        values = ToolsShown(
             tools=[tool for each in engines for tool in await each.toolbox.all()],
-            servers=[one for each in engines for one in await reported(store, each.scope)],
+            servers=[report for each in engines for report in await reported(store, each.scope)],
             totals=totals(await visit.reports().days()),
         )
-        return await self._page(partial(tools_page, shown))
+        return await self._page(partial(tools_page, values))
 
     async def accuracy(self, _: Request, visit: Visit) -> Response:
         """Show the accuracy of counts; the figures on trimming cover all tenants."""
@@ -242,19 +244,19 @@ class Pages:
 
     async def sessions(self, request: Request, visit: Visit) -> Response:
         """The list of sessions, searched and filtered."""
-        asked = request.query_params
-        words, show = asked.get("q", "")[:LONGEST_OPTION], asked.get("show", "all")
+        query = request.query_params
+        words, show = query.get("q", "")[:LONGEST_OPTION], query.get("show", "all")
         show = show if show in SHOWN else "all"
-        shown = await visit.reports().sessions(words, show, page_in(request))
-        return await self._page(partial(sessions_page, shown))
+        values = await visit.reports().sessions(words, show, page_in(request))
+        return await self._page(partial(sessions_page, values))
 
     async def session(self, request: Request, visit: Visit) -> Response:
         """A session's turns."""
         inspecting = SessionReader(await visit.gathering())
-        shown = await inspecting.session(name_in(request), page_in(request))
-        if shown is None:
+        values = await inspecting.session(name_in(request), page_in(request))
+        if values is None:
             return missing_page()
-        return await self._page(partial(session_page, shown))
+        return await self._page(partial(session_page, values))
 
     async def compare(self, request: Request, visit: Visit) -> Response:
         """Two settings over one session; worked out once somebody has chosen them."""
@@ -262,26 +264,26 @@ class Pages:
         record = await gathering.store.session(gathering.scope.of(name_in(request)))
         if record is None:
             return missing_page()
-        asked = {key: value[:LONGEST_OPTION] for key, value in request.query_params.items()}
-        ways = ways_in(asked)
-        if "a" not in asked:
+        options = {key: value[:LONGEST_OPTION] for key, value in request.query_params.items()}
+        ways = ways_in(options)
+        if "a" not in options:
             return await self._page(
                 partial(comparing_page, ComparisonValues(record=record, ways=ways))
             )
         if self._comparing.locked():  # one at a time: it is work for the processor
             return told("Another comparison is under way", "Load the page in a few seconds.", 503)
         async with self._comparing:
-            shown = await compared(gathering, record, ways)
-            return await self._page(partial(comparing_page, shown))
+            values = await compared(gathering, record, ways)
+            return await self._page(partial(comparing_page, values))
 
     async def turn(self, request: Request, visit: Visit) -> Response:
         """The inspector."""
         number = number_in(request.path_params["number"])
         inspecting = SessionReader(await visit.gathering())
-        shown = await inspecting.turn(name_in(request), number, page_in(request))
-        if shown is None:
+        values = await inspecting.turn(name_in(request), number, page_in(request))
+        if values is None:
             return missing_page()
-        return await self._page(partial(turn_page, shown))
+        return await self._page(partial(turn_page, values))
 
     async def message(self, request: Request, visit: Visit) -> Response:
         """One message in full."""
@@ -290,10 +292,10 @@ class Pages:
         if side not in (CLIENT, SENT):
             return missing_page()
         inspecting = SessionReader(await visit.gathering())
-        shown = await inspecting.message(name_in(request), number, side, index, page_in(request))
-        if shown is None:
+        values = await inspecting.message(name_in(request), number, side, index, page_in(request))
+        if values is None:
             return missing_page()
-        return await self._page(partial(message_page, shown))
+        return await self._page(partial(message_page, values))
 
     async def asked(self, request: Request, visit: Visit) -> Response:
         """The client's request of a turn, byte for byte, to be saved."""
@@ -345,28 +347,28 @@ class Pages:
 
     async def refs(self, request: Request, visit: Visit) -> Response:
         """Show the list of hidden contents."""
-        asked = request.query_params
+        query = request.query_params
         names = ("kind", "before", "of")
-        kind, before, of = (asked.get(name, "")[:LONGEST_OPTION] for name in names)
+        kind, before, of = (query.get(name, "")[:LONGEST_OPTION] for name in names)
         if of and of not in visit.tenants:
             return missing_page()
         return await self._page(partial(refs_page, await visit.reports().refs(kind, before, of)))
 
     async def content(self, request: Request, visit: Visit) -> Response:
         """Show the content of a ref."""
-        asked = request.query_params
+        query = request.query_params
         options = {
-            key: asked[key][:LONGEST_OPTION]
+            key: query[key][:LONGEST_OPTION]
             for key in ("query", "lines", "path")
-            if asked.get(key, "").strip()
+            if query.get(key, "").strip()
         }
         ref = from_path(request.path_params["ref"])
-        agreed = asked.get("show") == "yes"
+        agreed = query.get("show") == "yes"
         gathering = await visit.gathering()
-        shown = await gathering.content(ref, options, page_in(request), agreed=agreed)
-        if shown is None:
+        values = await gathering.content(ref, options, page_in(request), agreed=agreed)
+        if values is None:
             return missing_page()
-        return await self._page(partial(content_page, shown), 400 if shown.refused else 200)
+        return await self._page(partial(content_page, values), 400 if values.refused else 200)
 
     async def raw(self, request: Request, visit: Visit) -> Response:
         """The very bytes, to be saved."""

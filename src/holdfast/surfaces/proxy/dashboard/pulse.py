@@ -205,7 +205,7 @@ def parts_chart(name: str, rows: Sequence[TurnRow]) -> Html:
     one scale the parts of the sent requests would be invisible.
     """
     bars = [_bar(row) for row in rows]
-    sent = [msgspec.structs.replace(bar, parts=(*bar.parts[:-1], 0)) for bar in bars]
+    visible_bars = [msgspec.structs.replace(bar, parts=(*bar.parts[:-1], 0)) for bar in bars]
     nothing = (0,) * (len(PARTS) - 1)
     # Only the upper bars are links: by the keyboard every request is one stop.
     hidden = [
@@ -213,16 +213,16 @@ def parts_chart(name: str, rows: Sequence[TurnRow]) -> Html:
     ]
     any_hidden = any(bar.parts[-1] for bar in hidden)
     below = stacked(f"{name}: hidden", PARTS, hidden, height=LOW)
-    return join([stacked(f"{name}: sent", PARTS, sent), below if any_hidden else None])
+    return join([stacked(f"{name}: sent", PARTS, visible_bars), below if any_hidden else None])
 
 
 def _bar(row: TurnRow) -> Bar:
-    told = ", ".join(
+    label = ", ".join(
         f"{name} {tokens:,}" for name, tokens in zip(PARTS, row.parts, strict=True) if tokens
     )
     return Bar(
         label=clock(row.turn.started_at),
-        title=f"{(row.title or row.session)[:40]}, turn {row.turn.number}: {told}",
+        title=f"{(row.title or row.session)[:40]}, turn {row.turn.number}: {label}",
         parts=row.parts,
         link=links.turn(row.session, row.turn.number, tenant=row.tenant),
     )

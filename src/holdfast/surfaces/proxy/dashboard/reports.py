@@ -219,7 +219,7 @@ class Reports:
             listed = await self._rows(group_sessions(newest))
         rows = chosen(listed, words, show)
         page = min(page, max(1, -(-len(rows) // LISTED)))
-        asked = {"q": words, "show": show if show != "all" else ""}
+        query = {"q": words, "show": show if show != "all" else ""}
         more = len(rows) > page * LISTED
         return SessionsShown(
             rows=await self._named(rows[(page - 1) * LISTED : page * LISTED]),
@@ -227,8 +227,8 @@ class Reports:
             show=show,
             matches=len(rows),
             looked_at=len(listed),
-            newer=links.sessions(**asked, page=page - 1) if page > 1 else "",
-            older=links.sessions(**asked, page=page + 1) if more else "",
+            newer=links.sessions(**query, page=page - 1) if page > 1 else "",
+            older=links.sessions(**query, page=page + 1) if more else "",
         )
 
     async def _refs(
@@ -240,20 +240,20 @@ class Reports:
                 scope, kind=kind, limit=limit, before=before[1] if before else ""
             )
             return [RefRow(info) for info in infos]
-        found = await self.store.across.refs(self.scopes, kind=kind, limit=limit, before=before)
-        return [RefRow(info, scope.workspace) for scope, info in found]
+        refs = await self.store.across.refs(self.scopes, kind=kind, limit=limit, before=before)
+        return [RefRow(info, scope.workspace) for scope, info in refs]
 
     async def refs(self, kind: str, before: str, of: str) -> RefsShown:
         """Return hidden contents, older ones than the ref `before` of the tenant `of`."""
         user = self.scopes[0].user
         behind = (Scope(user, of or self.scopes[0].workspace), before) if before else None
         rows = await self._refs(kind=kind, limit=LISTED + 1, before=behind)
-        shown, last = rows[:LISTED], rows[LISTED - 1 : LISTED]
+        page_rows, last = rows[:LISTED], rows[LISTED - 1 : LISTED]
         older = ""
         if len(rows) > LISTED:
             older = links.refs(kind=kind, before=last[0].info.ref_id, of=last[0].tenant)
         return RefsShown(
-            refs=await self._named(shown),
+            refs=await self._named(page_rows),
             kinds=(await self.store.across.stats(self.scopes)).by_kind,
             kind=kind,
             newest=links.refs(kind=kind) if before else "",

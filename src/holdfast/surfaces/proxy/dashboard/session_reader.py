@@ -102,12 +102,12 @@ class SessionReader:
             reader = Reader(
                 InspectedRequest(dialect=record.dialect, sides=both, stored=stored), SENT
             )
-            shown = [reader.show(n, 1) for n in heaviest]
+            messages = [reader.show(n, 1) for n in heaviest]
             kinds = [" ".join(filter(None, (s.pieces[0].kind, s.pieces[0].name)))
-                     if s.pieces else "" for s in shown]  # fmt: skip
+                     if s.pieces else "" for s in messages]  # fmt: skip
             return [
                 Weight(index=message.index, role=message.role, kind=kind, size=message.size)
-                for message, kind in zip(shown, kinds, strict=True)
+                for message, kind in zip(messages, kinds, strict=True)
             ]
 
         return await self._gathering.run(weighed)
@@ -124,17 +124,17 @@ class SessionReader:
             pairs = aligned(len(both.client), both.origins)
             pages = max(1, -(-len(pairs) // ROWS))
             start = (min(page, pages) - 1) * ROWS
-            here = pairs[start : start + ROWS]
-            return both, here, needed(both, here), pages
+            page_pairs = pairs[start : start + ROWS]
+            return both, page_pairs, needed(both, page_pairs), pages
 
-        both, here, names, pages = await self._gathering.run(sides)
+        both, page_pairs, names, pages = await self._gathering.run(sides)
         stored = await self._store.messages(self._scope, names)
         inspected = InspectedRequest(
             dialect=record.dialect, sides=both, stored=stored, turns=turns_of_edits(turns)
         )
 
         def read_sides() -> tuple[list[PairRow], tuple[Conversation | None, Conversation | None]]:
-            return rows(inspected, here), (inspected.around(CLIENT), inspected.around(SENT))
+            return rows(inspected, page_pairs), (inspected.around(CLIENT), inspected.around(SENT))
 
         shown_rows, around = await self._gathering.run(read_sides)
         refs = {ref for row in shown_rows for ref in row.refs}
@@ -172,14 +172,14 @@ class SessionReader:
         sides = await self._gathering.run(partial(_answered_sides, turns, following))
         if sides is None:
             return []
-        after, asked, names = sides
+        after, position, names = sides
         stored = await self._store.messages(self._scope, sorted({after.frame, *names} - {""}))
         inspected = InspectedRequest(dialect=record.dialect, sides=after, stored=stored)
 
         def answered() -> list[MessageExcerpt]:
             reader = Reader(inspected, CLIENT)
             answer = []
-            for n in range(asked, asked + len(names)):
+            for n in range(position, position + len(names)):
                 message = reader.show(n, _ANSWER_CHARACTERS)
                 if message.role != "assistant":
                     break
@@ -204,15 +204,15 @@ class SessionReader:
         inspected = InspectedRequest(dialect=record.dialect, sides=both, stored=stored)
 
         def shown_part() -> MessageShown:
-            shown = Reader(inspected, side).show(index)
-            text = "\n\n".join(each.text or f"[{each.kind} {each.name}]" for each in shown.pieces)
+            message = Reader(inspected, side).show(index)
+            text = "\n\n".join(each.text or f"[{each.kind} {each.name}]" for each in message.pieces)
             pages = max(1, -(-len(text) // _MESSAGE_CHARACTERS))
             start = (min(page, pages) - 1) * _MESSAGE_CHARACTERS
             return MessageShown(
                 session=name,
                 number=number,
                 side=side,
-                message=msgspec.structs.replace(shown, pieces=()),
+                message=msgspec.structs.replace(message, pieces=()),
                 text=text[start : start + _MESSAGE_CHARACTERS],
                 page=min(page, pages),
                 pages=pages,
@@ -255,7 +255,7 @@ class SessionReader:
 def _opened_in(unseen: bytes) -> list[OpenedPart]:
     """Return the model's openings; nothing if they were not stored, or were removed."""
     try:
-        kept = msgspec.json.decode(unseen, type=HiddenTurn)
+        hidden_turn = msgspec.json.decode(unseen, type=HiddenTurn)
     except msgspec.DecodeError:
         return []
     return [
@@ -263,7 +263,7 @@ def _opened_in(unseen: bytes) -> list[OpenedPart]:
             call=f"{call.name} {call.arguments}"[:_CALL_CHARACTERS],
             result=text[:_OPENED_CHARACTERS],
         )
-        for hop in kept.hops
+        for hop in hidden_turn.hops
         for call, text in hop.results
     ]
 
@@ -279,7 +279,7 @@ def _answered_sides(
     before, after = last_sides(turns), last_sides([*turns, *following])
     if not following or before is None or after is None:
         return None
-    asked, client = len(before.client), after.client
-    if client[:asked] != before.client:
+    position, client = len(before.client), after.client
+    if client[:position] != before.client:
         return None
-    return after, asked, client[asked : asked + _MOST_ANSWERS]
+    return after, position, client[position : position + _MOST_ANSWERS]

@@ -62,11 +62,11 @@ class SessionsShown(msgspec.Struct, frozen=True, kw_only=True):
 
 def sessions_page(shown: SessionsShown) -> str:
     """The list of sessions."""
-    told = f"{shown.matches:,} of the {shown.looked_at:,} sessions last used."
+    summary = f"{shown.matches:,} of the {shown.looked_at:,} sessions last used."
     return page(
         "Sessions",
         search_form(shown.words, shown.show),
-        remark(told),
+        remark(summary),
         _deletable(shown.rows) if shown.rows else p("No session is like that."),
         pager(shown.newer, shown.older, words=("Newer", "Older")),
         here="Sessions",
@@ -178,7 +178,7 @@ class SessionShown(msgspec.Struct, frozen=True, kw_only=True):
 def session_page(shown: SessionShown) -> str:
     """The page of a session: its turns, the newest first."""
     record, sums = shown.record, totals(shown.usage)
-    known = (
+    items = (
         ("model", record.model),
         ("dialect", record.dialect),
         ("requests", requests(sums)),
@@ -190,7 +190,7 @@ def session_page(shown: SessionShown) -> str:
     return page(
         f"Session {record.title or record.session}",
         remark("Its name is ", record.session, ".") if record.title else None,
-        facts(known),
+        facts(items),
         proof_panel([shown.proof]),
         section(h2("Tokens by part"), parts_chart("Tokens of the turns by part", shown.rows)),
         section(h2("Turns"), _turns(shown.rows)),

@@ -69,9 +69,9 @@ class TenantReader:
         opened: Expansion | None = None
         refused = ""
         if visible and info.state in ("fresh", "stale"):
-            asked = {**options, "page": page, "max_tokens": _PAGE_TOKENS}
+            arguments = {**options, "page": page, "max_tokens": _PAGE_TOKENS}
             try:
-                opened = await self.engine.expand_ref(info.ref_id, asked, peek=True)
+                opened = await self.engine.expand_ref(info.ref_id, arguments, peek=True)
             except ExpandError as error:
                 refused = f"This cannot be opened: {error}"
         return ContentShown(

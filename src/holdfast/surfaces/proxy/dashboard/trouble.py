@@ -106,12 +106,12 @@ def failures_section(failures: Failures) -> Html:
     """Return the section of the first page: how many requests failed, and why the last did."""
     if not failures.count and not failures.refused_count:
         return section(h2("Failed requests"), remark("None in this period."))
-    listed = len(failures.rows) + len(failures.refused)
+    count = len(failures.rows) + len(failures.refused)
     every = failures.count + failures.refused_count
     kinds = [f"{number(failures.count)} failed"] if failures.count else []
     if failures.refused_count:
         kinds.append(f"{number(failures.refused_count)} refused since the proxy was started")
-    last = f" The last {listed:,} are listed." if listed < every else ""
+    last = f" The last {count:,} are listed." if count < every else ""
     return section(
         h2("Failed requests"),
         remark(f"{' and '.join(kinds)}.{last}"),
@@ -144,9 +144,9 @@ def _table(failures: Failures) -> Html:
         for each in failures.refused
     ]
     cells.sort(key=lambda cell: -cell[0])
-    shown = [(first, *rest, moment(at)) for at, first, *rest in cells]
+    rows = [(first, *rest, moment(at)) for at, first, *rest in cells]
     columns = ("Request", "Session", "Model", "Status", "Why", "Time (UTC)")
-    return table("Failures, the newest first", columns, shown, words=(1, 2, 4, 5))
+    return table("Failures, the newest first", columns, rows, words=(1, 2, 4, 5))
 
 
 def _with_word(reason: str, word: str) -> str:

@@ -158,13 +158,13 @@ SHOWN: dict[str, Callable[[SessionRow], bool]] = {
 
 def chosen(rows: Iterable[SessionRow], words: str, show: str) -> list[SessionRow]:
     """Return the sessions of the wanted kind whose title, name or model has all the words."""
-    wanted = words.casefold().split()
+    terms = words.casefold().split()
     is_shown = SHOWN.get(show, SHOWN["all"])
 
     def named(row: SessionRow) -> str:
         return f"{row.record.title} {row.record.session} {row.record.model}".casefold()
 
-    return [row for row in rows if is_shown(row) and all(word in named(row) for word in wanted)]
+    return [row for row in rows if is_shown(row) and all(word in named(row) for word in terms)]
 
 
 class TurnRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -210,8 +210,8 @@ def _parts(turn: Turn) -> tuple[int, ...]:
         parts = TurnParts(history=usage.predicted)
     # The provider may count differently: only its own reports are comparable.
     is_one_call = not (usage.expansions or usage.answered)
-    sent = usage.input if is_one_call else usage.predicted
-    return (*msgspec.structs.astuple(parts), max(0, usage.untouched - sent))
+    sent_tokens = usage.input if is_one_call else usage.predicted
+    return (*msgspec.structs.astuple(parts), max(0, usage.untouched - sent_tokens))
 
 
 def latest(rows: Iterable[TurnRow], most: int) -> list[TurnRow]:
