@@ -19,7 +19,15 @@ from holdfast.condense.condenser import Passage
 from holdfast.condense.excerpt import excerpt
 from holdfast.condense.places import short_place
 from holdfast.models.digest import count
-from holdfast.models.sources import Asked, LabelledText, asked, held, passages, quotations, refs_in
+from holdfast.models.sources import (
+    LabelledText,
+    LastQuestion,
+    asked,
+    held,
+    passages,
+    quotations,
+    refs_in,
+)
 from holdfast.search.passages import hits_by_text, rank
 from holdfast.search.query import terms
 from holdfast.wire import Conversation, Message
@@ -118,7 +126,7 @@ class _Earlier(NamedTuple):
     """Refs that were opened since then, or earlier for the same question."""
 
 
-def _earlier_openings(messages: Sequence[Message], question: Asked, tool: str) -> _Earlier:
+def _earlier_openings(messages: Sequence[Message], question: LastQuestion, tool: str) -> _Earlier:
     since = 0
     refs = set()
     for index, message in enumerate(messages):

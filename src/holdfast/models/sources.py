@@ -38,7 +38,7 @@ _LINES_BEHIND = re.compile(r" \((lines? [\d-]{1,30})\)\Z")
 """The place at the end of a passage: see `condense.places.labelled`."""
 
 
-class Asked(NamedTuple):
+class LastQuestion(NamedTuple):
     """The last question of a conversation."""
 
     question: str
@@ -58,7 +58,7 @@ class LabelledText(NamedTuple):
     """The ref, if the text is an opened part of one."""
 
 
-def asked(messages: Sequence[Message]) -> Asked:
+def asked(messages: Sequence[Message]) -> LastQuestion:
     """Return the user's last question; text that the proxy adds to a last turn is none."""
     ending = final_turn_guidance(())
     for at in range(len(messages) - 1, -1, -1):
@@ -68,8 +68,8 @@ def asked(messages: Sequence[Message]) -> Asked:
         text = "\n\n".join(text for text in texts if text.strip() and text != ending)
         if text:
             question, about = _taken_apart(text)
-            return Asked(question, at, about)
-    return Asked("", len(messages))
+            return LastQuestion(question, at, about)
+    return LastQuestion("", len(messages))
 
 
 def _taken_apart(text: str) -> tuple[str, str]:
@@ -97,7 +97,9 @@ def _by_sentences(text: str) -> tuple[str, str]:
     return " ".join(questions), "\n".join(statements) + text[_LOOKED_AT:]
 
 
-def held(conversation: Conversation, question: Asked, tool: str | None) -> Iterator[LabelledText]:
+def held(
+    conversation: Conversation, question: LastQuestion, tool: str | None
+) -> Iterator[LabelledText]:
     """All that can be quoted; `tool` is the name of the one that opens refs."""
     names: dict[str, str] = {}
     for block in conversation.system:
