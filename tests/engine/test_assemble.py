@@ -177,7 +177,7 @@ def test_what_cannot_fit_and_what_says_nothing_are_errors() -> None:
 
     with pytest.raises(BudgetExceededError):
         with_engine(too_little)
-    with pytest.raises(SettingsError, match="something that the user says"):
+    with pytest.raises(SettingsError, match="a user message"):
         with_engine(nothing)
 
 

@@ -109,7 +109,7 @@ def test_fields_of_json_lines() -> None:
     ("data", "options", "reason"),
     [
         (LOG, {"lines": "5000-"}, "only 1,000 lines"),
-        (LOG, {"path": "$.a"}, "no JSON"),
+        (LOG, {"path": "$.a"}, "not JSON"),
         (LOG, {"fields": ["a"]}, "no fields"),
         (LOG, {"offset": 5000}, "only 1,000"),
         (LOG, {"pattern": "zebra"}, "nothing matches"),

@@ -128,7 +128,7 @@ def test_debugging_shows_every_topic_and_otherwise_none() -> None:
 
 
 def test_nothing_of_an_output_is_told() -> None:
-    class MessageSummary(Handles):
+    class ReportingHandles(Handles):
         def handle(self, output: str) -> str:
             return f"handle of {output}"
 
@@ -138,7 +138,7 @@ def test_nothing_of_an_output_is_told() -> None:
         [target(100)],
         debug=True,
         listener=told,
-        store=MessageSummary(0),
+        store=ReportingHandles(0),
     )
     it.reserve_tool_output(secret)
     it.reserve_tool_output(secret * 1000)

@@ -43,7 +43,7 @@ from tests.surfaces.proxy.harness import (
     text_of,
 )
 from tests.surfaces.proxy.spoken import says, text
-from tests.surfaces.proxy.upstream import PATIENCE, Fault, OfflineAnswer, Upstream
+from tests.surfaces.proxy.upstream import PATIENCE, Fault, Upstream, UpstreamTurn
 
 AT_ONCE = 12
 ANSWER = "All went well."
@@ -377,7 +377,7 @@ class HeldAnswer:
         self.asked = threading.Event()
         self.released = threading.Event()
 
-    async def spoil(self, spoken: OfflineAnswer) -> web.StreamResponse:
+    async def spoil(self, spoken: UpstreamTurn) -> web.StreamResponse:
         self.asked.set()
         assert await asyncio.to_thread(self.released.wait, PATIENCE)
         return await spoken.say(spoken.truthful(says(text(ANSWER))))

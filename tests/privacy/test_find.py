@@ -90,7 +90,7 @@ def test_no_text_makes_it_fail(text: str) -> None:
 
 def test_a_finding_says_nothing_of_the_text() -> None:
     (finding,) = find("jane@example.com")
-    assert repr(finding) == "Finding(kind='email', start=0, stop=16)"
+    assert repr(finding) == "SensitiveSpan(kind='email', start=0, stop=16)"
     assert set(SensitiveSpan.__struct_fields__) == {"kind", "start", "stop"}
 
 

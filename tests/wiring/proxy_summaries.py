@@ -28,7 +28,7 @@ from tests.surfaces.proxy.faults import status
 from tests.surfaces.proxy.gatekeeper import KEY, Got
 from tests.surfaces.proxy.harness import Running, ask, path_of, request_in, running_proxy
 from tests.surfaces.proxy.spoken import says, text
-from tests.surfaces.proxy.upstream import Fault, OfflineAnswer, Turn, Upstream
+from tests.surfaces.proxy.upstream import Fault, Turn, Upstream, UpstreamTurn
 from tests.wire.responses.streams import Script
 from tests.wiring.wired import Wired
 
@@ -129,7 +129,7 @@ def only_second(got: Got) -> Script:
 
 
 @Fault
-async def slow(spoken: OfflineAnswer) -> web.StreamResponse:
+async def slow(spoken: UpstreamTurn) -> web.StreamResponse:
     await asyncio.sleep(0.3)
     return await spoken.say(spoken.truthful(says(text(LINE))))
 
@@ -173,7 +173,7 @@ def asked_at_once(most: int, _: Path) -> object:
     at_once = [0, 0]
 
     @Fault
-    async def counted(spoken: OfflineAnswer) -> web.StreamResponse:
+    async def counted(spoken: UpstreamTurn) -> web.StreamResponse:
         at_once[0] += 1
         at_once[1] = max(at_once)
         await asyncio.sleep(0.05)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -36,7 +37,7 @@ def in_store(cli: Cli, work: Callable[[Store], Awaitable[T]]) -> T:
 def test_the_citation_is_printed_and_the_original_stored_exactly(cli: Cli) -> None:
     said = cli("cite", cli.write("build.log", LOG), "--output", "table")
     assert said.code == 0
-    ref = said.out[1:].split()[0]
+    [ref] = set(re.findall(r"ref:log:[0-9a-f]{16}", said.out))
     assert "ERROR disk sda1 is full" in said.out
     assert "tokens" in said.err
     stored = in_store(cli, lambda store: store.get(Scope(), ref))

@@ -10,21 +10,21 @@ from dataclasses import replace
 from aiohttp import web
 
 from tests.surfaces.proxy.spoken import says, text
-from tests.surfaces.proxy.upstream import Fault, OfflineAnswer
+from tests.surfaces.proxy.upstream import Fault, UpstreamTurn
 from tests.wire.responses.streams import Script
 
 SAID = says(text("Before ", "the ", "trouble."))
 
 
 def status(code: int, **headers: str) -> Fault:
-    async def fault(spoken: OfflineAnswer) -> web.StreamResponse:
+    async def fault(spoken: UpstreamTurn) -> web.StreamResponse:
         return spoken.fail(code, "a bad day", **headers)
 
     return Fault(fault)
 
 
 @Fault
-async def reset(spoken: OfflineAnswer) -> web.StreamResponse:
+async def reset(spoken: UpstreamTurn) -> web.StreamResponse:
     """Break the connection before a single byte."""
     assert spoken.request.transport is not None
     spoken.request.transport.abort()
@@ -32,7 +32,7 @@ async def reset(spoken: OfflineAnswer) -> web.StreamResponse:
 
 
 @Fault
-async def reset_by_the_network(spoken: OfflineAnswer) -> web.StreamResponse:
+async def reset_by_the_network(spoken: UpstreamTurn) -> web.StreamResponse:
     """Reset the connection before a single byte, as a firewall or a crash does."""
     transport = spoken.request.transport
     assert transport is not None
@@ -45,7 +45,7 @@ async def reset_by_the_network(spoken: OfflineAnswer) -> web.StreamResponse:
 
 
 @Fault
-async def reset_midway(spoken: OfflineAnswer) -> web.StreamResponse:
+async def reset_midway(spoken: UpstreamTurn) -> web.StreamResponse:
     """Break the connection in the middle of the answer."""
     response = await _half_said(spoken)
     assert spoken.request.transport is not None
@@ -54,7 +54,7 @@ async def reset_midway(spoken: OfflineAnswer) -> web.StreamResponse:
 
 
 @Fault
-async def reset_before_the_first_event(spoken: OfflineAnswer) -> web.StreamResponse:
+async def reset_before_the_first_event(spoken: UpstreamTurn) -> web.StreamResponse:
     """Begin a stream, and break the connection."""
     response = await spoken.stream()
     assert spoken.request.transport is not None
@@ -63,7 +63,7 @@ async def reset_before_the_first_event(spoken: OfflineAnswer) -> web.StreamRespo
 
 
 @Fault
-async def reset_inside_an_event(spoken: OfflineAnswer) -> web.StreamResponse:
+async def reset_inside_an_event(spoken: UpstreamTurn) -> web.StreamResponse:
     """Break the connection in the middle of an event."""
     response = await spoken.stream()
     *whole, last = _first_half(spoken)
@@ -75,7 +75,7 @@ async def reset_inside_an_event(spoken: OfflineAnswer) -> web.StreamResponse:
 
 
 @Fault
-async def truncated(spoken: OfflineAnswer) -> web.StreamResponse:
+async def truncated(spoken: UpstreamTurn) -> web.StreamResponse:
     """End the answer cleanly, but too early: in the middle of an event, or of the JSON."""
     if not spoken.got.streams:
         body = spoken.body(SAID)
@@ -89,7 +89,7 @@ async def truncated(spoken: OfflineAnswer) -> web.StreamResponse:
 
 
 @Fault
-async def cut_between_events(spoken: OfflineAnswer) -> web.StreamResponse:
+async def cut_between_events(spoken: UpstreamTurn) -> web.StreamResponse:
     """End a stream cleanly after a whole event, without its end."""
     response = await spoken.stream()
     for event in _first_half(spoken):
@@ -99,14 +99,14 @@ async def cut_between_events(spoken: OfflineAnswer) -> web.StreamResponse:
 
 
 @Fault
-async def stall(spoken: OfflineAnswer) -> web.StreamResponse:
+async def stall(spoken: UpstreamTurn) -> web.StreamResponse:
     """Accept the request and never respond."""
     await spoken.never()
     raise AssertionError
 
 
 @Fault
-async def stall_midway(spoken: OfflineAnswer) -> web.StreamResponse:
+async def stall_midway(spoken: UpstreamTurn) -> web.StreamResponse:
     """Say something, then nothing."""
     response = await _half_said(spoken)
     await spoken.never()
@@ -114,7 +114,7 @@ async def stall_midway(spoken: OfflineAnswer) -> web.StreamResponse:
 
 
 @Fault
-async def endless(spoken: OfflineAnswer) -> web.StreamResponse:
+async def endless(spoken: UpstreamTurn) -> web.StreamResponse:
     """Talk for as long as somebody listens."""
     response = await spoken.stream()
     *before, again = _first_half(spoken)
@@ -128,7 +128,7 @@ async def endless(spoken: OfflineAnswer) -> web.StreamResponse:
 def byte_by_byte(script: Script) -> Fault:
     """A stream whose every byte comes alone; no fault of the answer."""
 
-    async def fault(spoken: OfflineAnswer) -> web.StreamResponse:
+    async def fault(spoken: UpstreamTurn) -> web.StreamResponse:
         response = await spoken.stream()
         for byte in b"".join(spoken.events(spoken.truthful(script))):
             await response.write(bytes([byte]))
@@ -139,7 +139,7 @@ def byte_by_byte(script: Script) -> Fault:
 
 
 @Fault
-async def error_inside(spoken: OfflineAnswer) -> web.StreamResponse:
+async def error_inside(spoken: UpstreamTurn) -> web.StreamResponse:
     """Status 200, and then an error: at once, or after the first words of a stream."""
     broken = spoken.fail(529 if spoken.got.dialect == "anthropic" else 500, "a bad day")
     assert isinstance(broken.body, bytes)
@@ -154,7 +154,7 @@ async def error_inside(spoken: OfflineAnswer) -> web.StreamResponse:
 
 
 @Fault
-async def no_utf8(spoken: OfflineAnswer) -> web.StreamResponse:
+async def no_utf8(spoken: UpstreamTurn) -> web.StreamResponse:
     """Bytes that are no UTF-8 in the middle of the text."""
     if not spoken.got.streams:
         body = spoken.body(SAID).replace(b"trouble", b"tr\xff\xfeble")
@@ -169,21 +169,21 @@ async def no_utf8(spoken: OfflineAnswer) -> web.StreamResponse:
 def usage_of(tokens: int, script: Script = SAID) -> Fault:
     """An answer that lies about its tokens."""
 
-    async def fault(spoken: OfflineAnswer) -> web.StreamResponse:
+    async def fault(spoken: UpstreamTurn) -> web.StreamResponse:
         return await spoken.say(replace(script, input=tokens, output=1, cached=0))
 
     return Fault(fault)
 
 
 @Fault
-async def redirected(spoken: OfflineAnswer) -> web.StreamResponse:
+async def redirected(spoken: UpstreamTurn) -> web.StreamResponse:
     """Send the caller, with its key, to somebody else."""
     del spoken
     return web.Response(status=307, headers={"location": "http://127.0.0.1:9/v1/stolen"})
 
 
 @Fault
-async def zipped(spoken: OfflineAnswer) -> web.StreamResponse:
+async def zipped(spoken: UpstreamTurn) -> web.StreamResponse:
     """Compress an answer although nobody asked for it."""
     script = spoken.truthful(SAID)
     streams = spoken.got.streams
@@ -194,7 +194,7 @@ async def zipped(spoken: OfflineAnswer) -> web.StreamResponse:
 
 
 @Fault
-async def empty(spoken: OfflineAnswer) -> web.StreamResponse:
+async def empty(spoken: UpstreamTurn) -> web.StreamResponse:
     """Status 200 with nothing in it."""
     if spoken.got.streams:
         response = await spoken.stream()
@@ -204,13 +204,13 @@ async def empty(spoken: OfflineAnswer) -> web.StreamResponse:
 
 
 @Fault
-async def web_page(spoken: OfflineAnswer) -> web.StreamResponse:
+async def web_page(spoken: UpstreamTurn) -> web.StreamResponse:
     """A page of some machine between us and the provider."""
     del spoken
     return web.Response(text="<html>Please log in</html>", content_type="text/html")
 
 
-async def _half_said(spoken: OfflineAnswer) -> web.StreamResponse:
+async def _half_said(spoken: UpstreamTurn) -> web.StreamResponse:
     """Say the first half of the answer, and leave the response open."""
     if spoken.got.streams:
         response = await spoken.stream()
@@ -225,7 +225,7 @@ async def _half_said(spoken: OfflineAnswer) -> web.StreamResponse:
     return response
 
 
-def _first_half(spoken: OfflineAnswer) -> list[bytes]:
+def _first_half(spoken: UpstreamTurn) -> list[bytes]:
     events = spoken.events(spoken.truthful(SAID))
     enough = next(n for n, event in enumerate(events) if b"the " in event) + 1
     return events[:enough]

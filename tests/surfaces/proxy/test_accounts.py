@@ -29,13 +29,13 @@ from tests.surfaces.proxy.harness import (
 )
 from tests.surfaces.proxy.spoken import says, text
 from tests.surfaces.proxy.test_opening import opening
-from tests.surfaces.proxy.upstream import PATIENCE, Fault, OfflineAnswer, Upstream
+from tests.surfaces.proxy.upstream import PATIENCE, Fault, Upstream, UpstreamTurn
 
 LINES = 300
 SAID = says(text("Hello."))
 
 
-async def _lingers(spoken: OfflineAnswer) -> web.StreamResponse:
+async def _lingers(spoken: UpstreamTurn) -> web.StreamResponse:
     response = await spoken.stream()
     for event in spoken.events(spoken.truthful(says(text("It went well.")))):
         await response.write(event)
@@ -229,7 +229,7 @@ def test_what_cannot_fit_is_counted_as_it_is(dialect: str, path: str, name: str)
         assert answered.json[name] > LINES
 
 
-async def _talks_on(spoken: OfflineAnswer) -> web.StreamResponse:
+async def _talks_on(spoken: UpstreamTurn) -> web.StreamResponse:
     response = await spoken.stream()
     event = next(e for e in spoken.events(says(text("word " * 9_000))) if b"word" in e)
     while True:

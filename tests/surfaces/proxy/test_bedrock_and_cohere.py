@@ -32,7 +32,7 @@ from tests.surfaces.proxy.harness import (
     turns_of,
 )
 from tests.surfaces.proxy.spoken import REF, call, says, text
-from tests.surfaces.proxy.upstream import Fault, OfflineAnswer, Turn, Upstream
+from tests.surfaces.proxy.upstream import Fault, Turn, Upstream, UpstreamTurn
 from tests.wire.responses.passing_streams import exception
 
 CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
@@ -86,7 +86,7 @@ def test_a_stream_passes_byte_for_byte_and_its_turn_is_written_down(dialect: str
     wire: list[bytes] = []
 
     @Fault
-    async def bytes_alone(spoken: OfflineAnswer) -> web.StreamResponse:
+    async def bytes_alone(spoken: UpstreamTurn) -> web.StreamResponse:
         wire.append(b"".join(spoken.events(spoken.truthful(SAID))))
         response = await spoken.stream()
         for byte in wire[0]:
@@ -129,7 +129,7 @@ def test_a_stream_that_ends_too_early_is_written_down_as_failed(dialect: str) ->
 
 def test_an_exception_among_the_frames_passes_and_is_written_down() -> None:
     @Fault
-    async def throttled(spoken: OfflineAnswer) -> web.StreamResponse:
+    async def throttled(spoken: UpstreamTurn) -> web.StreamResponse:
         response = await spoken.stream()
         await response.write(exception("throttlingException", "a bad day"))
         await response.write_eof()

@@ -14,7 +14,7 @@ from tests.fitting.test_citing import chat, in_dialect, log
 from tests.provider.prompt_cache import PromptCache
 from tests.surfaces.proxy.harness import KEYS, ask, path_of, running_proxy
 from tests.surfaces.proxy.spoken import says, text
-from tests.surfaces.proxy.upstream import OfflineAnswer, Upstream
+from tests.surfaces.proxy.upstream import Upstream, UpstreamTurn
 from tests.wire.responses.streams import Script
 
 MODELS = {
@@ -31,8 +31,8 @@ RATES = {  # new, read, written for five minutes, output
 MARK = {"type": "ephemeral"}
 
 
-DEVIATION = {"anthropic": 0.003, "openai-chat": 0.035, "openai-responses": 0.025, "gemini": 0.16}
-"""Measured, by how well each provider's counts are known: 0.2, 3.3, 2.2 and 15 %."""
+DEVIATION = {"anthropic": 0.006, "openai-chat": 0.035, "openai-responses": 0.025, "gemini": 0.16}
+"""Measured, by how well each provider's counts are known: 0.5, 3.3, 2.2 and 15 %."""
 
 
 def requests_in(dialect: str) -> list[bytes]:
@@ -65,13 +65,13 @@ def test_the_untouched_cost_is_what_the_run_costs_without_the_proxy(
     dialect: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers: list[Script] = []
-    truthful = OfflineAnswer.truthful
+    truthful = UpstreamTurn.truthful
 
-    def kept(self: OfflineAnswer, script: Script) -> Script:
+    def kept(self: UpstreamTurn, script: Script) -> Script:
         answers.append(truthful(self, script))
         return answers[-1]
 
-    monkeypatch.setattr(OfflineAnswer, "truthful", kept)
+    monkeypatch.setattr(UpstreamTurn, "truthful", kept)
     path = path_of(dialect)
     with Upstream() as upstream:
         upstream.always = says(text("It went well."))

@@ -177,7 +177,7 @@ def test_a_store_that_hangs_holds_no_request_back_for_good(
 
     monkeypatch.setattr("holdfast.surfaces.proxy.exchange.PREPARE_SECONDS", 0.2)
     with running_proxy({}, upstream.url) as proxy:
-        monkeypatch.setattr("holdfast.engine.Holdfast.session_of", hangs)
+        monkeypatch.setattr("holdfast.engine.sessions.Sessions.find", hangs)
         answered = asked(proxy, "openai-chat", "short")
     assert answered.status == 200
     assert "TimeoutError" in answered.headers["x-holdfast-warning"]

@@ -25,7 +25,7 @@ from tests.surfaces.proxy.harness import (
     running_proxy,
 )
 from tests.surfaces.proxy.spoken import says, text
-from tests.surfaces.proxy.upstream import PATIENCE, Fault, OfflineAnswer, Upstream
+from tests.surfaces.proxy.upstream import PATIENCE, Fault, Upstream, UpstreamTurn
 
 ONE, TWO = "23b515cb-1a31-4632-9680-6355f0122c92", "01a1ec0c-8fd9-71f2-9c41-8e225baf686f"
 ANSWER = says(text("Done."))
@@ -148,7 +148,7 @@ def test_ids_are_in_no_log(proxy: Running, caplog: pytest.LogCaptureFixture) -> 
 def held_until(event: asyncio.Event) -> Fault:
     """An answer that comes when the event is set."""
 
-    async def say(spoken: OfflineAnswer) -> web.StreamResponse:
+    async def say(spoken: UpstreamTurn) -> web.StreamResponse:
         spoken.upstream.waiting.release()
         await event.wait()
         return await spoken.say(spoken.truthful(ANSWER))

@@ -46,7 +46,7 @@ from tests.surfaces.proxy.harness import DIALECTS, Running, ask, path_of, reques
 from tests.surfaces.proxy.spoken import REF, says, text
 from tests.surfaces.proxy.spoken import call as tool_call
 from tests.surfaces.proxy.test_server import Process
-from tests.surfaces.proxy.upstream import Fault, OfflineAnswer, Upstream
+from tests.surfaces.proxy.upstream import Fault, Upstream, UpstreamTurn
 from tests.wire.responses.streams import Script
 
 CHAT = "/v1/chat/completions"
@@ -164,7 +164,7 @@ def test_models_have_at_most_as_many_labels_as_there_are_places() -> None:
 
 
 def test_a_cache_that_the_vendor_reports_is_counted() -> None:
-    async def cached(spoken: OfflineAnswer) -> web.StreamResponse:
+    async def cached(spoken: UpstreamTurn) -> web.StreamResponse:
         return await spoken.say(replace(spoken.truthful(SAID), cached=7))
 
     with Upstream(Fault(cached), SAID) as upstream, running_proxy(upstream=upstream.url) as proxy:
@@ -176,7 +176,7 @@ def test_a_cache_that_the_vendor_reports_is_counted() -> None:
 
 
 def test_an_open_stream_is_seen_while_it_is_open_and_told_when_its_client_left() -> None:
-    async def stalls(spoken: OfflineAnswer) -> web.StreamResponse:
+    async def stalls(spoken: UpstreamTurn) -> web.StreamResponse:
         response = await spoken.stream()
         await response.write(spoken.events(SAID)[0])
         await spoken.never()

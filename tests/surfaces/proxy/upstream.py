@@ -32,7 +32,7 @@ PATIENCE = 20.0
 """Seconds until a test that waits for something gives up; nothing is measured by it."""
 
 
-class OfflineAnswer:
+class UpstreamTurn:
     """An answer on its way out, for faults that spoil it."""
 
     def __init__(self, request: web.Request, got: Got, upstream: Upstream) -> None:
@@ -115,7 +115,7 @@ class OfflineAnswer:
 class Fault:
     """A turn that fails."""
 
-    spoil: Callable[[OfflineAnswer], Awaitable[web.StreamResponse]]
+    spoil: Callable[[UpstreamTurn], Awaitable[web.StreamResponse]]
 
 
 Turn = Script | Fault | Callable[[Got], Script | Fault]
@@ -186,7 +186,7 @@ class Upstream:
         self.requests.append(got)
         if not got.dialect:
             return web.json_response({"object": "list", "data": [], "path": got.path})
-        spoken = OfflineAnswer(request, got, self)
+        spoken = UpstreamTurn(request, got, self)
         if (why := refusal(got, self.window, self.ledger)) is not None:
             self.refused.append(why[1])
             return spoken.fail(*why)
@@ -196,7 +196,7 @@ class Upstream:
             self.left.release()
             raise
 
-    async def _say(self, spoken: OfflineAnswer) -> web.StreamResponse:
+    async def _say(self, spoken: UpstreamTurn) -> web.StreamResponse:
         turn = self.turns.popleft() if self.turns else self.always
         if turn is None:
             self.refused.append("the script has come to its end")
