@@ -24,7 +24,7 @@ def page(number: int, **more: Any) -> dict[str, Any]:
         "parent": {"type": "database_id", "database_id": "d1"},
         "properties": {
             "Quantity": {"id": "KeQF", "type": "number", "number": number},
-            "PackedContent": {"id": "a", "type": "checkbox", "checkbox": number % 2 == 0},
+            "Packed": {"id": "a", "type": "checkbox", "checkbox": number % 2 == 0},
             "Type": {"id": "s", "type": "select", "select": {"id": "9", "name": "Shoes"}},
             "Due": {"id": "d", "type": "date", "date": {"start": "2025-09-01", "end": None}},
             "Name": {"id": "title", "type": "title", "title": text(f"Item {number} to pack")},
