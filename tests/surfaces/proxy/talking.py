@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -84,7 +85,7 @@ def close_clients() -> None:
         _CLIENTS.pop().close()
 
 
-class _OpenAI:
+class _OpenAI(ABC):
     """Both APIs of openai."""
 
     def __init__(
@@ -102,11 +103,13 @@ class _OpenAI:
         return self._go(self.result(call, result))
 
     @staticmethod
+    @abstractmethod
     def result(call: tuple[str, str, dict[str, Any]], result: str) -> Any:
-        raise NotImplementedError
+        """Return the item with the result of a call."""
 
+    @abstractmethod
     def _go(self, item: Any) -> Heard:
-        raise NotImplementedError
+        """Add an item to the history, and send it."""
 
 
 class Chat(_OpenAI):
